@@ -1,0 +1,87 @@
+"""From a graph to an engine: records filled, ports numbered, nodes placed."""
+
+import numpy as np
+
+from ..errors import SettingError
+from ..kernels.optimizers import CODES, SCHEDULES
+from ..runtime.engine import UNLIMITED, Engine, NodeSpec
+from ..runtime.memory import allocate
+from ..runtime.message import STATE_FIELDS
+from .placement import balance
+
+
+class Machine:
+    """A checked graph laid out on workers, ready to run data. See `Engine` for the options.
+
+    min_update_frequency: gradients (backward messages) a node gathers before it updates itself; None: it never does, and
+    the gradients can be read from the parameters. A node's own `min_update_frequency` goes first.
+    """
+
+    def __init__(self, graph, workers=1, min_update_frequency=None, max_batch=128, coalesce=True, trace=0):
+        graph.check()
+        self.graph, self.workers = graph, workers
+        graph.named_parameters()
+        self.placement = balance(graph, workers)
+        self._alive = []
+        carriers = graph.carriers()
+        specs = [self._spec(node, min_update_frequency, carriers) for node in graph.nodes]
+        fills = graph.state_fills()
+        fills += [-1] * (STATE_FIELDS - len(fills))
+        self.engine = Engine(specs, workers, fills, max_batch, coalesce, trace)
+
+    def _spec(self, node, min_update_frequency, carriers):
+        record = allocate(node.dtype)
+        r = record[0]
+        frequency = node.min_update_frequency or min_update_frequency or UNLIMITED
+        r["worker"] = -1 if node.roaming else self.placement[node]
+        r["immediate"], r["transparent"], r["keeps_blocks"] = node.immediate, node.transparent, node.keeps_blocks
+        for name in ("forward", "backward", "settle", "refresh"):
+            operation = getattr(node, name)
+            r[name] = 0 if operation is None else operation.address
+        r["input_gradient"] = any(source.node in carriers for source in node.inputs)
+        r["min_update_frequency"] = frequency
+        r["column"] = -1 if node.column is None else self.graph.columns.index(node.column)
+        index = node.index_field
+        r["index_field"] = -1 if index is None else self.graph.field_number(index, f"'{node.name}'")
+        addresses = np.array([p.record.ctypes.data for p in node.parameters.values()] or [0], np.int64)
+        r["parameters"], r["parameter_count"] = addresses.ctypes.data, len(node.parameters)
+        self._alive += [addresses, node.fill(r, self.graph)]
+        return NodeSpec(
+            node.name, record, [(s.node.number, s.port) for s in node.inputs],
+            [(o.target[0].number, o.target[1]) for o in node.outputs], node.is_source,
+            None if node.refresh is None else node.refresh.ctypes)
+
+    def optimizer(self, name="sgd", lr=0.01, momentum=0.9, beta2=0.999, epsilon=None, weight_decay=0.0, clip=0.0,
+                  schedule="constant", total=0, warmup=0, step_every=0, step_factor=0.1):
+        """Choose how nodes update themselves; lengths of the schedule are counted in training instances."""
+        if name not in CODES:
+            raise SettingError(f"unknown optimizer {name!r}; known: {', '.join(CODES)}")
+        if schedule not in SCHEDULES:
+            raise SettingError(f"unknown lr schedule {schedule!r}; known: {', '.join(SCHEDULES)}")
+        if epsilon is None:
+            epsilon = 1e-10 if name == "adagrad" else 1e-8
+        o = self.engine.optimizer
+        for field, value in (("code", CODES[name]), ("schedule", SCHEDULES[schedule]), ("rate", lr), ("beta1", momentum),
+                             ("beta2", beta2), ("epsilon", epsilon), ("decay", weight_decay), ("clip", clip),
+                             ("total", total), ("warmup", warmup), ("step_every", step_every),
+                             ("step_factor", step_factor)):
+            o[field] = value
+        for parameter in self.graph.named_parameters().values():
+            parameter.use_optimizer(CODES[name])
+
+    def run(self, instances, order=None, row_index=None, **options):
+        """Run `Instances` (checked against the graph) in an order; options and result as in `Engine.run`."""
+        self.graph.check_data(instances)
+        columns = [(instances.columns[name].values, instances.columns[name].offsets) for name in self.graph.columns]
+        order = np.arange(len(instances)) if order is None else order
+        return self.engine.run(columns, order, row_index=row_index, **options)
+
+    def flush(self):
+        """Apply leftover gradients, as at the end of an epoch."""
+        self.engine.flush()
+
+    def gather_held(self):
+        """Bring the parameters' gradients up to date without an update."""
+        for node in self.engine.nodes:
+            node.record["gathered"] = 0
+        self.engine.flush()

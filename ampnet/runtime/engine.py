@@ -1,0 +1,324 @@
+"""The engine: Python's side of the machine. It lays out the records, starts the workers, watches, and cleans up.
+
+Workers are Python threads, each inside one nogil call for the whole run. They are always joined on the way out; the first
+failure wins and is raised in the caller.
+"""
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import DivergenceError, OperationError
+from . import message as m
+from .cleanup import clear_node, clear_worker
+from .memory import LINE, SIZES, allocate, release_lists
+from .queue import QUEUE_DTYPE, initialise
+from .records import COLUMN_DTYPE, ENGINE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, WAITING_DTYPE, WORKER_DTYPE
+from .update import update
+from .worker import EVENT_WORDS, UPDATE_OPERATION, run_worker
+
+POLL_SECONDS = 0.01
+UNLIMITED = 2**62
+REASONS = {
+    m.NOT_FINITE: "a loss or gradient is not finite",
+    m.NO_ACTIVATION: "a gradient came for a state that was never seen forward",
+    m.WRONG_SHAPE: "a message has a shape this node does not take",
+    m.WRONG_ROUTE: "the state function named an output that does not exist",
+    m.SAME_STATE: "two messages with the same state came to one input",
+    m.NO_MEMORY: "no memory",
+    m.NO_DATA: "the data has no row for this state",
+}
+
+
+@dataclass
+class NodeSpec:
+    """What the engine needs to know of a node: its record, and where its ports lead."""
+
+    name: str
+    record: np.ndarray                    # one record of a `node_dtype`
+    predecessors: list[tuple[int, int]]   # an output (node, port) for each input
+    successors: list[tuple[int, int]]     # an input (node, port) for each output
+    is_source: bool = False
+    refresh: object = None                # callable of the node's refresh operation
+
+
+@dataclass
+class Run:
+    """What one run counted. Arrays are indexed by node, or by port in the order of the nodes."""
+
+    seconds: float
+    instances: int
+    received_forward: np.ndarray    # by input port
+    received_backward: np.ndarray   # by output port
+    calls: np.ndarray               # (2, nodes): backward, forward
+    rows: np.ndarray                # (2, nodes)
+    busy: list[float]               # share of the time each worker worked
+    loss: np.ndarray
+    error: np.ndarray
+    correct: np.ndarray
+    targets: np.ndarray
+    gradients: np.ndarray
+    staleness: np.ndarray           # mean updates between forward and backward, a node
+    updates: np.ndarray             # since the engine was made, a node
+    events: list[np.ndarray] = field(default_factory=list)  # by worker: start, end, waiting list, messages, rows
+
+    @property
+    def messages(self) -> int:
+        return int(self.received_forward.sum() + self.received_backward.sum())
+
+    @property
+    def mean_rows(self) -> float:
+        """Rows an operation call, over the calls that took any."""
+        return float(self.rows.sum() / max(1, self.calls.sum()))
+
+
+class _Memory:
+    """Keeps the arrays alive whose addresses are in records."""
+
+    def __init__(self):
+        self.arrays = []
+
+    def address(self, array):
+        self.arrays.append(array)
+        return array.ctypes.data
+
+    def words(self, values):
+        return self.address(np.array(values, np.int64))
+
+    def zeros(self, count):
+        return self.address(allocate(np.int64, max(1, count)))
+
+
+class Engine:
+    """Runs instances through nodes on workers.
+
+    nodes: in the order of their numbers; workers: how many threads; fills: for each of the eight state fields the column
+    whose row count fills it, or -1; max_batch: rows an operation may take at once; coalesce=False gives the paper's
+    one-message-at-a-time behaviour; trace: events to keep a worker and run (0: none).
+    """
+
+    def __init__(self, nodes, workers=1, fills=(-1,) * m.STATE_FIELDS, max_batch=128, coalesce=True, trace=0):
+        self.nodes, self.worker_count = nodes, workers
+        self.memory = _Memory()
+        self.inputs = sum(len(n.predecessors) for n in nodes)
+        self.ports = self.inputs + sum(len(n.successors) for n in nodes)
+        self.optimizer = allocate(OPTIMIZER_DTYPE)
+        self.engine = self._lay_out_engine(fills, max_batch, max_batch if coalesce else 1)
+        self._wire_nodes()
+        self.workers = allocate(WORKER_DTYPE, workers)
+        self.traces = [np.zeros((max(1, trace), EVENT_WORDS), np.int64) for _ in range(workers)]
+        self.trace_heads = allocate(TRACE_DTYPE, workers)
+        for number in range(workers):
+            self._lay_out_worker(number, max_batch, trace)
+        self.engine["workers"] = self.memory.words([self._worker(i) for i in range(workers)])
+        self._in_use = threading.Lock()
+
+    def _lay_out_engine(self, fills, max_batch, max_messages):
+        engine = allocate(ENGINE_DTYPE)
+        engine["nodes"] = self.memory.words([n.record.ctypes.data for n in self.nodes])
+        engine["node_count"] = len(self.nodes)
+        sources = [i for i, n in enumerate(self.nodes) if n.is_source]
+        engine["sources"], engine["source_count"] = self.memory.words(sources), len(sources)
+        engine["fills"] = self.memory.words(fills)
+        engine["max_batch"], engine["max_messages"] = max_batch, max_messages
+        engine["optimizer"] = self.optimizer.ctypes.data
+        engine["worker_count"] = self.worker_count
+        return engine
+
+    def _wire_nodes(self):
+        first_input, first_output = 0, self.inputs
+        for number, node in enumerate(self.nodes):
+            r = node.record
+            r["number"] = number
+            r["inputs"], r["outputs"] = len(node.predecessors), len(node.successors)
+            r["predecessors"] = self.memory.words(node.predecessors or [(0, 0)])
+            r["successors"] = self.memory.words(node.successors or [(0, 0)])
+            r["first_input"], r["first_output"] = first_input, first_output
+            first_input += len(node.predecessors)
+            first_output += len(node.successors)
+
+    def _lay_out_worker(self, number, max_batch, trace):
+        w, memory, count = self.workers[number], self.memory, len(self.nodes)
+        w["number"], w["engine"] = number, self.engine.ctypes.data
+        w["queue"] = memory.address(allocate(QUEUE_DTYPE))
+        initialise(int(w["queue"]))
+        # One line a waiting list, and behind them the message counts side by side, for the policy.
+        w["lists"] = memory.address(allocate(np.uint8, (LINE + 8) * 2 * count))
+        w["free"] = memory.zeros(2 * SIZES)
+        w["batch"] = memory.zeros(max_batch)
+        w["tables"] = memory.zeros(16)
+        w["received"] = memory.zeros(self.ports)
+        w["calls"], w["rows"] = memory.zeros(2 * count), memory.zeros(2 * count)
+        w["blank"], w["recent"] = memory.zeros(LINE // 8), memory.zeros(LINE // 8)
+        if trace:
+            head = self.trace_heads[number]
+            head["events"], head["capacity"] = self.traces[number].ctypes.data, trace
+            w["trace"] = self.trace_heads[number:number + 1].ctypes.data
+
+    def _worker(self, number):
+        return self.workers[number:number + 1].ctypes.data
+
+    def run(self, columns, order, *, row_index=None, training=True, max_active_keys=1, instances_before=0, observe=None):
+        """Send the instances `order` through the nodes; returns a `Run`.
+
+        columns: list of (values (rows, width) float32, offsets (instances + 1,) int64), in the order that nodes number
+        them; row_index: permutation of the rows of all columns; observe: called with the number of instances home while
+        the workers run. Raises `OperationError` (or `DivergenceError`) for the first failing operation; on that, and on
+        KeyboardInterrupt, all workers are stopped and joined, and everything in flight is freed.
+        """
+        if not self._in_use.acquire(blocking=False):
+            raise OperationError("this engine is running already")
+        try:
+            kept = self._begin(columns, order, row_index, training, max_active_keys, instances_before)
+            started = time.perf_counter()
+            try:
+                self._work(observe)
+            except BaseException:
+                self._clear()
+                raise
+            seconds = time.perf_counter() - started
+            if self.engine["failed"][0]:
+                error = self._failure()
+                self._clear()
+                raise error
+            del kept
+            return self._collect(seconds, len(order), training)
+        finally:
+            self._in_use.release()
+
+    def _begin(self, columns, order, row_index, training, max_active_keys, instances_before):
+        order = np.ascontiguousarray(order, np.int64)
+        table = allocate(COLUMN_DTYPE, len(columns))
+        for entry, (values, offsets) in zip(table, columns, strict=True):
+            entry["values"], entry["width"], entry["offsets"] = values.ctypes.data, values.shape[1], offsets.ctypes.data
+        slots = min(max_active_keys, len(order))
+        slot_tables = [np.zeros(slots + 1, np.int64) for _ in range(self.worker_count)]
+        slot_tables[0][:slots] = np.arange(slots)[::-1]
+        pending = allocate(np.uint8, LINE * (slots + 1))
+        e = self.engine
+        e["columns"], e["order"], e["total"] = table.ctypes.data, order.ctypes.data, len(order)
+        e["row_index"] = 0 if row_index is None else row_index.ctypes.data
+        e["pending"], e["training"], e["instances_before"] = pending.ctypes.data, int(training), instances_before
+        for name in ("next", "retired", "stop", "failed"):
+            e[name] = 0
+        for number in range(self.worker_count):
+            w = self.workers[number]
+            w["slots"], w["slot_count"] = slot_tables[number].ctypes.data, slots if number == 0 else 0
+            w["idle_nanoseconds"] = 0
+            for name, size in (("received", self.ports), ("calls", 2 * len(self.nodes)), ("rows", 2 * len(self.nodes))):
+                self._words(w[name], size)[:] = 0
+        self.trace_heads["count"] = 0
+        for node in self.nodes:
+            if training and node.refresh is not None:
+                node.refresh(self._worker(0), node.record.ctypes.data, 0, 0)   # weights may have been loaded since
+            for name in ("loss", "error", "correct", "targets", "gradients", "staleness"):
+                node.record[name] = 0
+        return order, table, slot_tables, pending, columns, row_index
+
+    def _work(self, observe):
+        """Start the workers, watch, join."""
+        threads = [threading.Thread(target=run_worker.ctypes, args=(self._worker(i), update.address), daemon=True,
+                                    name=f"ampnet-worker-{i}") for i in range(self.worker_count)]
+        for thread in threads:
+            thread.start()
+        try:
+            threads[0].join(0.001)   # short runs need no polling
+            while any(thread.is_alive() for thread in threads):
+                time.sleep(POLL_SECONDS)
+                if observe is not None:
+                    observe(int(self.engine["retired"][0]))
+        finally:
+            if any(thread.is_alive() for thread in threads):
+                self.engine["stop"] = 1
+            for thread in threads:
+                thread.join()
+
+    def flush(self):
+        """Apply the gradients left over: each node that has gathered any updates itself."""
+        for node in self.nodes:
+            if node.record["parameter_count"][0] == 0:
+                continue
+            status = update.ctypes(self._worker(0), node.record.ctypes.data, 0, 0)
+            if status:
+                e = self.engine
+                e["failed_node"], e["failed_status"] = node.record["number"], status
+                e["failed_direction"], e["failed_version"] = UPDATE_OPERATION, node.record["version"]
+                e["failed_state"][0] = self._words(self.workers[0]["recent"], 8).view(np.int32)[8:16]
+                error = self._failure()
+                self._clear()
+                raise error
+
+    def _failure(self):
+        e = self.engine[0]
+        name = self.nodes[int(e["failed_node"])].name
+        where = ("forward", "backward", "update")[int(e["failed_direction"])]
+        status = int(e["failed_status"])
+        reason = REASONS.get(status, f"its operation returned status {status}")
+        state = e["failed_state"]
+        text = (f"node '{name}', {where}, instance {state[0]} (state {state[1:].tolist()}), "
+                f"update {int(e['failed_version']) + 1}: {reason}")
+        error = (DivergenceError if status == m.NOT_FINITE else OperationError)(text)
+        error.node, error.instance, error.direction, error.status = name, int(state[0]), where, status
+        error.update = int(e["failed_version"]) + 1
+        return error
+
+    def _clear(self):
+        """After a failure or an interrupt: free all that is in flight, forget gathered gradients."""
+        for number in range(self.worker_count):
+            clear_worker.ctypes(self._worker(number), 0, 0, 0)
+        for node in self.nodes:
+            clear_node.ctypes(self._worker(0), node.record.ctypes.data, 0, 0)
+
+    def _words(self, address, size):
+        import ctypes
+        return np.ctypeslib.as_array((ctypes.c_int64 * size).from_address(int(address)))
+
+    def _sum(self, name, size):
+        return sum(self._words(w[name], size).copy() for w in self.workers)
+
+    def _column(self, name):
+        return np.array([node.record[name][0] for node in self.nodes])
+
+    def _collect(self, seconds, instances, training):
+        received, count = self._sum("received", self.ports), len(self.nodes)
+        gradients = self._column("gradients")
+        events = []
+        for buffer, head in zip(self.traces, self.trace_heads, strict=True):
+            n, capacity = int(head["count"]), len(buffer)
+            events.append(buffer[:n].copy() if n <= capacity else np.roll(buffer, -(n % capacity), axis=0))
+        return Run(
+            seconds=seconds, instances=instances,
+            received_forward=received[:self.inputs], received_backward=received[self.inputs:],
+            calls=self._sum("calls", 2 * count).reshape(2, count), rows=self._sum("rows", 2 * count).reshape(2, count),
+            busy=[max(0.0, 1 - int(w["idle_nanoseconds"]) * 1e-9 / max(seconds, 1e-9)) for w in self.workers],
+            loss=self._column("loss"), error=self._column("error"), correct=self._column("correct"),
+            targets=self._column("targets"), gradients=gradients,
+            staleness=self._column("staleness") / np.maximum(gradients, 1), updates=self._column("version"),
+            events=events)
+
+    def blocks_alive(self) -> int:
+        """Message blocks that are not free, over all workers."""
+        return int(self.workers["taken"].sum() - self.workers["given"].sum())
+
+    def states_kept(self) -> list[int]:
+        """Entries in each node's table."""
+        return [int(n.record["used"][0]) for n in self.nodes]
+
+    def messages_waiting(self) -> int:
+        """Messages in waiting lists, queues and outboxes."""
+        waiting = 0
+        for w in self.workers:
+            counts = int(w["lists"]) + LINE * 2 * len(self.nodes)
+            waiting += int(self._words(counts, 2 * len(self.nodes)).sum())
+            queue = int(w["queue"])
+            waiting += int(self._words(queue, 1)[0] != self._words(queue + LINE, 1)[0])
+            waiting += int(w["outbox_first"] != 0)
+        return waiting
+
+    def __del__(self):
+        if hasattr(self, "workers"):
+            self._clear()
+            for w in self.workers:
+                release_lists(int(w["free"]))

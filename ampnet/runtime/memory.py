@@ -1,0 +1,141 @@
+"""Records and arrays over raw memory, and the blocks that messages live in.
+
+Compiled code passes records by address (an int64). `record(dtype)` makes the view of one: `NODE(address).version += 1`
+compiles to plain loads and stores. `matrix`, `vector` and `integers` are array views over an address.
+
+A block is one aligned allocation: a 64-byte header and a payload of 64 << size bytes. Freed blocks go to a list of the
+worker that freed them, by size, and come back from there; a list that grows past its limit returns blocks to the system,
+so that memory does not pile up on a worker which only ever receives.
+"""
+
+import numpy as np
+from numba import carray, from_dtype, njit, types
+from numba.extending import intrinsic
+
+from .atomics import c_aligned_alloc, c_free, load, store
+
+LINE = 64            # bytes of a cache line
+SIZES = 32           # block sizes: payloads of 64 << 0 .. 64 << 31 bytes
+KEPT_BYTES = 1 << 24  # a free list holds at most so many bytes (and always a few blocks)
+KEPT_BLOCKS = 4
+
+helper = njit(nogil=True, error_model="numpy")
+
+
+def record(dtype):
+    """An intrinsic that views the memory at an address as a record of `dtype`."""
+    kind = from_dtype(dtype)
+
+    @intrinsic
+    def view(context, address):
+        def generate(context, builder, signature, arguments):
+            return builder.inttoptr(arguments[0], context.get_value_type(kind))
+        return kind(types.int64), generate
+
+    return view
+
+
+def _pointer(scalar):
+    @intrinsic
+    def cast(context, address):
+        def generate(context, builder, signature, arguments):
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+        return types.CPointer(scalar)(types.int64), generate
+
+    return cast
+
+
+_float32_at, _int64_at = _pointer(types.float32), _pointer(types.int64)
+
+
+@helper
+def matrix(address, rows, cols):
+    """View of a C-contiguous float32 matrix."""
+    return carray(_float32_at(address), (rows, cols))
+
+
+@helper
+def vector(address, size):
+    """View of a float32 vector."""
+    return carray(_float32_at(address), (size,))
+
+
+@helper
+def integers(address, size):
+    """View of int64 words: a table of addresses, counters, offsets."""
+    return carray(_int64_at(address), (size,))
+
+
+def layout(*fields, lines=()):
+    """A record of 8-byte fields (int64, or (name, dtype)); a field named in `lines` starts a cache line of its own."""
+    names, formats, offsets, at = [], [], [], 0
+    for field in fields:
+        name, kind = field if isinstance(field, tuple) else (field, np.int64)
+        if name in lines:
+            at = -(-at // LINE) * LINE
+        names.append(name)
+        formats.append(kind)
+        offsets.append(at)
+        at += np.dtype(kind).itemsize
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": -(-at // LINE) * LINE})
+
+
+def allocate(dtype, count=1):
+    """Zeroed, cache-line aligned array of `count` records, owned by Python."""
+    dtype = np.dtype(dtype)
+    raw = np.zeros(dtype.itemsize * count + LINE, np.uint8)
+    start = -raw.ctypes.data % LINE
+    return raw[start:start + dtype.itemsize * count].view(dtype)
+
+
+@helper
+def plain_memory(nbytes):
+    """Aligned memory of the system's, not a block."""
+    return c_aligned_alloc(LINE, (nbytes + LINE - 1) // LINE * LINE)
+
+
+@helper
+def size_of(nbytes):
+    """The smallest block size whose payload holds `nbytes`."""
+    size = 0
+    while (LINE << size) < nbytes:
+        size += 1
+    return size
+
+
+@helper
+def take_block(free, size):
+    """A block from the free list of its size, or a new one; `free` is the address of SIZES pairs (first, count)."""
+    entry = free + 16 * size
+    block = load(entry)
+    if block != 0:
+        store(entry, load(block))
+        store(entry + 8, load(entry + 8) - 1)
+        return block
+    return c_aligned_alloc(LINE, LINE + (LINE << size))
+
+
+@helper
+def give_block(free, block, size):
+    """Put a block on the free list of its size, or back to the system where that is full."""
+    entry = free + 16 * size
+    count = load(entry + 8)
+    if count >= KEPT_BLOCKS and (count << size) * LINE >= KEPT_BYTES:
+        c_free(block)
+        return
+    store(block, load(entry))
+    store(entry, block)
+    store(entry + 8, count + 1)
+
+
+@njit("void(int64)", cache=True, nogil=True)
+def release_lists(free):
+    """Return everything on the free lists to the system."""
+    for size in range(SIZES):
+        block = load(free + 16 * size)
+        while block != 0:
+            following = load(block)
+            c_free(block)
+            block = following
+        store(free + 16 * size, 0)
+        store(free + 16 * size + 8, 0)

@@ -1,0 +1,90 @@
+"""A node updates itself, alone, from the gradients it has gathered.
+
+The update uses the mean over the gathered gradients (backward messages). The norm that is needed for clipping is also
+the divergence guard: it is summed without fast-math, so a NaN or an infinity anywhere shows.
+"""
+
+import math
+
+from ..kernels import optimizers
+from .atomics import call_operation, load, load_acquire, store
+from .controller import RETIRED
+from .memory import helper, vector
+from .message import DONE, NOT_FINITE, operation
+from .records import ENGINE, NODE, OPTIMIZER, PARAMETER, WORKER
+
+
+@helper
+def mark_touched(parameter, row):
+    """Note that a row of a row-sparse parameter has a gradient."""
+    p = PARAMETER(parameter)
+    if load(p.marks + 8 * row) == 0:
+        store(p.marks + 8 * row, 1)
+        store(p.touched + 8 * p.touched_count, row)
+        p.touched_count += 1
+
+
+@helper
+def _squared_norm(parameter):
+    p = PARAMETER(parameter)
+    if p.touched == 0:
+        return optimizers.squared_norm(vector(p.gradient, p.rows * p.cols))
+    total = 0.0
+    for i in range(p.touched_count):
+        total += optimizers.squared_norm(vector(p.gradient + 4 * load(p.touched + 8 * i) * p.cols, p.cols))
+    return total
+
+
+@helper
+def _step(optimizer, parameter, start, size, scale, rate, number):
+    """Step `size` elements from element `start` on."""
+    o, p = OPTIMIZER(optimizer), PARAMETER(parameter)
+    at = 4 * start
+    first = p.first + at if p.first != 0 else p.value
+    second = p.second + at if p.second != 0 else p.value
+    optimizers.step(o.code, vector(p.value + at, size), vector(p.gradient + at, size), vector(first, size),
+                    vector(second, size), scale, rate, o.beta1, o.beta2, o.epsilon, o.decay, number)
+
+
+@helper
+def _step_parameter(optimizer, parameter, scale, rate, number):
+    p = PARAMETER(parameter)
+    if p.touched == 0:
+        _step(optimizer, parameter, 0, p.rows * p.cols, scale, rate, number)
+        return
+    for i in range(p.touched_count):
+        row = load(p.touched + 8 * i)
+        _step(optimizer, parameter, row * p.cols, p.cols, scale, rate, number)
+        store(p.marks + 8 * row, 0)
+    p.touched_count = 0
+
+
+@operation
+def update(worker, node, batch, count):
+    """Apply what a node has gathered, through its hooks; a node that has gathered nothing is left alone."""
+    n = NODE(node)
+    engine = WORKER(worker).engine
+    e = ENGINE(engine)
+    if n.settle != 0:
+        status = call_operation(n.settle, worker, node, 0, 0)
+        if status != DONE:
+            return status
+    if n.gathered == 0:
+        return DONE
+    total = 0.0
+    for i in range(n.parameter_count):
+        total += _squared_norm(load(n.parameters + 8 * i))
+    if not math.isfinite(total):
+        return NOT_FINITE
+    o = OPTIMIZER(e.optimizer)
+    done = e.instances_before + load_acquire(engine + RETIRED)
+    rate = optimizers.learning_rate(o.schedule, o.rate, done, o.total, o.warmup, o.step_every, o.step_factor)
+    scale = 1.0 / n.gathered
+    scale *= optimizers.clip_factor(total, scale, o.clip)
+    for i in range(n.parameter_count):
+        _step_parameter(e.optimizer, load(n.parameters + 8 * i), scale, rate, n.version + 1)
+    n.gathered = 0
+    n.version += 1
+    if n.refresh != 0:
+        return call_operation(n.refresh, worker, node, 0, 0)
+    return DONE

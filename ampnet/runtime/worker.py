@@ -1,0 +1,225 @@
+"""The worker loop: one message's life, compiled. A worker stays in here for a whole run.
+
+    1. drain the queue of other workers, empty the outbox       -> deliver: forward to another worker, call, or let wait
+    2. start instances in free slots                            (controller)
+    3. choose a waiting list                                    (policy)
+    4. take up to max_batch rows from it, call the operation    -> outbox
+    5. after a backward operation: update the node if it has gathered enough
+    6. nothing to do: spin, then yield, then sleep; leave when every instance is home or `stop` is set
+"""
+
+import numpy as np
+from numba import cfunc, types
+
+from .atomics import (
+    atomic_exchange,
+    call_operation,
+    load,
+    load_acquire,
+    nanoseconds,
+    sleep_microseconds,
+    store,
+    store_release,
+    yield_core,
+)
+from .controller import all_retired, start_instance
+from .memory import LINE, helper, integers
+from .message import BACKWARD, DONE, FORWARD, MESSAGE, STATE_FIELDS, copy_state, is_training, pass_back
+from .policy import choose
+from .queue import pop, push
+from .records import ENGINE, ENGINE_DTYPE, NODE, TRACE, WAITING, WORKER, offset
+
+STOP, FAILED = offset(ENGINE_DTYPE, "stop"), offset(ENGINE_DTYPE, "failed")
+SPINS, YIELDS = 4000, 200        # turns before an idle worker yields, and before it sleeps
+SLEEP_MIN, SLEEP_MAX = 20, 1000  # microseconds; doubles from one to the other
+UPDATE_OPERATION = 2             # "direction" of a failure inside an update
+EVENT_WORDS = 5                  # start, end, waiting list, messages, rows
+
+
+@helper
+def fail(worker, node, direction, status):
+    """Record the first failure of all workers, and stop them."""
+    w = WORKER(worker)
+    e = ENGINE(w.engine)
+    if atomic_exchange(w.engine + FAILED, 1) == 0:
+        e.failed_node = NODE(node).number
+        e.failed_direction = direction
+        e.failed_status = status
+        e.failed_version = NODE(node).version
+        state = MESSAGE(w.culprit if w.culprit != 0 else w.recent).state
+        for i in range(STATE_FIELDS):
+            e.failed_state[i] = state[i]
+    store_release(w.engine + STOP, 1)
+
+
+@helper
+def wait_here(worker, node, message):
+    """Append a message to the waiting list of its node and direction."""
+    w, m = WORKER(worker), MESSAGE(message)
+    number = np.int64(m.node)
+    if m.direction == FORWARD:
+        number += ENGINE(w.engine).node_count
+    waiting = WAITING(w.lists + LINE * number)
+    m.next = 0
+    if waiting.messages == 0:
+        waiting.first = message
+    else:
+        MESSAGE(waiting.last).next = message
+    waiting.last = message
+    waiting.messages += 1
+    waiting.rows += m.rows
+    counts = w.lists + LINE * 2 * ENGINE(w.engine).node_count
+    store(counts + 8 * number, waiting.messages)
+
+
+@helper
+def deliver(worker, message):
+    """Bring a message to its node: on another worker, at once, or into the waiting list."""
+    w, m = WORKER(worker), MESSAGE(message)
+    e = ENGINE(w.engine)
+    node = load(e.nodes + 8 * np.int64(m.node))
+    n = NODE(node)
+    if n.worker != w.number and n.worker >= 0:
+        push(WORKER(load(e.workers + 8 * n.worker)).queue, message)
+        return
+    forward = m.direction == FORWARD
+    port = (n.first_input if forward else n.first_output) + m.port
+    store(w.received + 8 * port, load(w.received + 8 * port) + 1)
+    if n.immediate != 0:
+        store(w.batch, message)
+        copy_state(w.recent, message)
+        w.culprit = 0
+        status = call_operation(n.forward if forward else n.backward, worker, node, w.batch, 1)
+        if status != DONE:
+            fail(worker, node, FORWARD if forward else BACKWARD, status)
+    elif not forward and n.transparent != 0 and not is_training(worker):
+        pass_back(worker, node, 0, message)
+    else:
+        wait_here(worker, node, message)
+
+
+@helper
+def deliver_all(worker):
+    """Empty the queue and the outbox."""
+    w = WORKER(worker)
+    while True:
+        message = pop(w.queue)
+        if message == 0:
+            break
+        deliver(worker, message)
+    while w.outbox_first != 0:
+        message = w.outbox_first
+        w.outbox_first = MESSAGE(message).next
+        deliver(worker, message)
+
+
+@helper
+def take_batch(worker, number):
+    """Move messages from a waiting list to the batch table: at least one, at most max_batch rows. Returns how many."""
+    w = WORKER(worker)
+    e = ENGINE(w.engine)
+    waiting = WAITING(w.lists + LINE * number)
+    count, rows = 0, 0
+    while waiting.messages > 0 and count < e.max_messages:
+        message = waiting.first
+        m = MESSAGE(message)
+        if count > 0 and rows + m.rows > e.max_batch:
+            break
+        waiting.first = m.next
+        waiting.messages -= 1
+        store(w.batch + 8 * count, message)
+        rows += m.rows
+        count += 1
+    waiting.rows -= rows
+    store(w.lists + LINE * 2 * e.node_count + 8 * number, waiting.messages)
+    store(w.calls + 8 * number, load(w.calls + 8 * number) + 1)
+    store(w.rows + 8 * number, load(w.rows + 8 * number) + rows)
+    return count, rows
+
+
+@helper
+def note(worker, number, start, count, rows):
+    """Write an operation into the trace, a ring that overwrites its oldest events."""
+    w = WORKER(worker)
+    t = TRACE(w.trace)
+    event = t.events + 8 * EVENT_WORDS * (t.count % t.capacity)
+    store(event, start)
+    store(event + 8, nanoseconds())
+    store(event + 16, number)
+    store(event + 24, count)
+    store(event + 32, rows)
+    t.count += 1
+
+
+@helper
+def serve(worker, number, updater):
+    """Run one operation on what waits in a list, and the node's update when that is due."""
+    w = WORKER(worker)
+    e = ENGINE(w.engine)
+    backward = number < e.node_count
+    node = load(e.nodes + 8 * (number if backward else number - e.node_count))
+    n = NODE(node)
+    count, rows = take_batch(worker, number)
+    copy_state(w.recent, load(w.batch + 8 * (count - 1)))
+    start = nanoseconds() if w.trace != 0 else 0
+    w.culprit = 0
+    status = call_operation(n.backward if backward else n.forward, worker, node, w.batch, count)
+    if status != DONE:
+        fail(worker, node, BACKWARD if backward else FORWARD, status)
+        return
+    if backward and n.parameter_count > 0:
+        n.gathered += count
+        n.gradients += count
+        if n.gathered >= n.min_update_frequency:
+            status = call_operation(updater, worker, node, 0, 0)
+            if status != DONE:
+                fail(worker, node, UPDATE_OPERATION, status)
+    if w.trace != 0:
+        note(worker, number, start, count, rows)
+
+
+@helper
+def rest(turns):
+    """Wait a little: longer the longer there was nothing to do."""
+    if turns < SPINS:
+        return
+    if turns < SPINS + YIELDS:
+        yield_core()
+        return
+    doubled = min(turns - SPINS - YIELDS, 10)
+    sleep_microseconds(min(SLEEP_MIN << doubled, SLEEP_MAX))
+
+
+@cfunc(types.int64(types.int64, types.int64), cache=True, nopython=True, error_model="numpy")
+def run_worker(worker, updater):
+    """Work until every instance is home or all are told to stop; `updater` is the address of the update operation."""
+    w = WORKER(worker)
+    e = ENGINE(w.engine)
+    counts = integers(w.lists + LINE * 2 * e.node_count, 2 * e.node_count)
+    turns, idle_since = 0, 0
+    while load_acquire(w.engine + STOP) == 0:
+        deliver_all(worker)
+        if w.slot_count > 0:
+            node = load(e.nodes + 8 * load(e.sources))
+            w.culprit = 0
+            copy_state(w.recent, w.blank)
+            status = start_instance(worker, w.blank)
+            if status != DONE:
+                fail(worker, node, FORWARD, status)
+            continue
+        number = choose(counts, e.node_count)
+        if number >= 0:
+            if turns > 0:
+                w.idle_nanoseconds += nanoseconds() - idle_since
+                turns = 0
+            serve(worker, number, updater)
+            continue
+        if all_retired(w.engine):
+            break
+        if turns == 0:
+            idle_since = nanoseconds()
+        turns += 1
+        rest(turns)
+    if turns > 0:
+        w.idle_nanoseconds += nanoseconds() - idle_since
+    return 0
