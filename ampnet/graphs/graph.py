@@ -21,7 +21,7 @@ class Graph:
         self.fields = parse_fields(state)
         self.nodes = []
         self._names = Counter()
-        self._initialised = False
+        self.initialised = False
 
     # ---- wiring
 
@@ -140,12 +140,12 @@ class Graph:
         for node in self.nodes:
             for i, parameter in enumerate(node.parameters.values()):
                 parameter.initialise(np.random.default_rng([seed, node.number, i]))
-        self._initialised = True
+        self.initialised = True
         return self
 
     def named_parameters(self):
         """`node.parameter` -> Parameter, in the order of the graph."""
-        if not self._initialised:
+        if not self.initialised:
             self.initialise()
         return {f"{node.name}.{name}": p for node in self.nodes for name, p in node.parameters.items()}
 

@@ -22,14 +22,12 @@ class Machine:
         self.graph, self.workers = graph, workers
         graph.named_parameters()
         self.placement = balance(graph, workers)
-        self._alive = []
-        carriers = graph.carriers()
-        specs = [self._spec(node, min_update_frequency, carriers) for node in graph.nodes]
+        specs = [self._spec(node, min_update_frequency) for node in graph.nodes]
         fills = graph.state_fills()
         fills += [-1] * (STATE_FIELDS - len(fills))
         self.engine = Engine(specs, workers, fills, max_batch, coalesce, trace)
 
-    def _spec(self, node, min_update_frequency, carriers):
+    def _spec(self, node, min_update_frequency):
         record = allocate(node.dtype)
         r = record[0]
         frequency = node.min_update_frequency or min_update_frequency or UNLIMITED
@@ -38,18 +36,18 @@ class Machine:
         for name in ("forward", "backward", "settle", "refresh"):
             operation = getattr(node, name)
             r[name] = 0 if operation is None else operation.address
-        r["input_gradient"] = any(source.node in carriers for source in node.inputs)
+        r["input_gradient"] = node.input_gradient
         r["min_update_frequency"] = frequency
         r["column"] = -1 if node.column is None else self.graph.columns.index(node.column)
         index = node.index_field
         r["index_field"] = -1 if index is None else self.graph.field_number(index, f"'{node.name}'")
         addresses = np.array([p.record.ctypes.data for p in node.parameters.values()] or [0], np.int64)
         r["parameters"], r["parameter_count"] = addresses.ctypes.data, len(node.parameters)
-        self._alive += [addresses, node.fill(r, self.graph)]
+        alive = (addresses, list(node.parameters.values()), node.fill(r, self.graph))
         return NodeSpec(
             node.name, record, [(s.node.number, s.port) for s in node.inputs],
             [(o.target[0].number, o.target[1]) for o in node.outputs], node.is_source,
-            None if node.refresh is None else node.refresh.ctypes)
+            None if node.refresh is None else node.refresh.ctypes, alive)
 
     def optimizer(self, name="sgd", lr=0.01, momentum=0.9, beta2=0.999, epsilon=None, weight_decay=0.0, clip=0.0,
                   schedule="constant", total=0, warmup=0, step_every=0, step_factor=0.1):

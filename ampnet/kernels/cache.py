@@ -43,8 +43,19 @@ def user_cache() -> Path:
     return Path(tempfile.gettempdir()) / f"ampnet-{os.getuid()}"
 
 
+def use_integer_addresses() -> None:
+    """Keep LLVM from splitting our addresses into a null pointer and an offset.
+
+    Numba links the machine-prepared IR of a callee into its callers. That preparation rewrites inttoptr(base + offset) as
+    inttoptr(offset) + base; inlined where the offset is the constant 0, this is an access through null, and LLVM drops it
+    without a word. With this switch it writes integer sums instead.
+    """
+    llvmlite.binding.set_option("ampnet", "-addr-sink-using-gep=0")
+
+
 def configure() -> Path:
-    """Point Numba at our directory; return the directory in use."""
+    """Set LLVM and Numba up for our kernels; return the cache directory in use."""
+    use_integer_addresses()
     if os.environ.get("NUMBA_CACHE_DIR"):
         return Path(os.environ["NUMBA_CACHE_DIR"])
     folder = user_cache() / "kernels" / fingerprint()

@@ -23,6 +23,7 @@ from numba.extending import intrinsic
 from .compile import kernel
 
 LANES = 8
+SMALL_BYTES = 28 << 10  # of a D that is walked again and again for every few rows of G
 PACK_ROWS = 36  # from so many rows on, a panel of W is copied together first: measured break-even
 
 I1, I32, I64, F32 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.FloatType()
@@ -253,8 +254,12 @@ def product(x_rows, w, y_rows, rows, accumulate):
         for o in range(0, outer, 16):
             width = min(16, outer - o)
             for k in range(inner):
-                for j in range(width):
-                    panel[k, j] = w[k, o + j]
+                if width == 16:
+                    for j in range(16):
+                        panel[k, j] = w[k, o + j]
+                else:
+                    for j in range(width):
+                        panel[k, j] = w[k, o + j]
             _six_rows(x, panel.ctypes.data, 16, y, whole, inner, o, width, accumulate)
     elif whole:
         for o in range(0, outer, 16):
@@ -295,6 +300,34 @@ def product(x_rows, w, y_rows, rows, accumulate):
 
 
 @kernel
+def _outer_panel(x, d, rows, g, outer, first, last, o):
+    """Rows [first, last) and columns [o, o + 16), as far as there are any, of G += X.T @ D; g is G's address."""
+    i = first
+    while i + 6 <= last:
+        at = g + 4 * (i * outer + o)
+        if o + 16 <= outer:
+            _o62(x, i, d, o, at, outer, rows, 0)
+        elif o + 8 <= outer:
+            _o61(x, i, d, o, at, outer, rows, 0)
+            if o + 8 < outer:
+                _o6m(x, i, d, o + 8, at + 32, outer, rows, outer - o - 8)
+        else:
+            _o6m(x, i, d, o, at, outer, rows, outer - o)
+        i += 6
+    while i < last:
+        at = g + 4 * (i * outer + o)
+        if o + 16 <= outer:
+            _o12(x, i, d, o, at, outer, rows, 0)
+        elif o + 8 <= outer:
+            _o11(x, i, d, o, at, outer, rows, 0)
+            if o + 8 < outer:
+                _o1m(x, i, d, o + 8, at + 32, outer, rows, outer - o - 8)
+        else:
+            _o1m(x, i, d, o, at, outer, rows, outer - o)
+        i += 1
+
+
+@kernel
 def outer_product(x_rows, d_rows, rows, g):
     """G += X.T @ D.
 
@@ -304,27 +337,11 @@ def outer_product(x_rows, d_rows, rows, g):
     x, d, g0 = x_rows.ctypes.data, d_rows.ctypes.data, g.ctypes.data
     if rows == 0:
         return
-    whole = inner - inner % 6
-    o = 0
-    while o < outer:
-        width = 16 if o + 16 <= outer else 8 if o + 8 <= outer else outer - o
-        for i in range(0, whole, 6):
-            at = g0 + 4 * (i * outer + o)
-            if width == 16:
-                _o62(x, i, d, o, at, outer, rows, 0)
-            elif width == 8:
-                _o61(x, i, d, o, at, outer, rows, 0)
-            else:
-                _o6m(x, i, d, o, at, outer, rows, width)
-        for i in range(whole, inner):
-            at = g0 + 4 * (i * outer + o)
-            if width == 16:
-                _o12(x, i, d, o, at, outer, rows, 0)
-            elif width == 8:
-                _o11(x, i, d, o, at, outer, rows, 0)
-            else:
-                _o1m(x, i, d, o, at, outer, rows, width)
-        o += width
+    block = 6 if 4 * rows * outer <= SMALL_BYTES else inner   # D stays in the cache, or else a panel of it
+    for first in range(0, inner, block):
+        last = min(inner, first + block)
+        for o in range(0, outer, 16):
+            _outer_panel(x, d, rows, g0, outer, first, last, o)
 
 
 @kernel

@@ -4,6 +4,7 @@ Workers are Python threads, each inside one nogil call for the whole run. They a
 failure wins and is raised in the caller.
 """
 
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from .records import COLUMN_DTYPE, ENGINE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, W
 from .update import update
 from .worker import EVENT_WORDS, UPDATE_OPERATION, run_worker
 
-POLL_SECONDS = 0.01
+POLL_SECONDS = 0.05
 UNLIMITED = 2**62
 REASONS = {
     m.NOT_FINITE: "a loss or gradient is not finite",
@@ -42,6 +43,7 @@ class NodeSpec:
     successors: list[tuple[int, int]]     # an input (node, port) for each output
     is_source: bool = False
     refresh: object = None                # callable of the node's refresh operation
+    alive: tuple = ()                     # what the record points to
 
 
 @dataclass
@@ -218,22 +220,30 @@ class Engine:
         return order, table, slot_tables, pending, columns, row_index
 
     def _work(self, observe):
-        """Start the workers, watch, join."""
-        threads = [threading.Thread(target=run_worker.ctypes, args=(self._worker(i), update.address), daemon=True,
-                                    name=f"ampnet-worker-{i}") for i in range(self.worker_count)]
-        for thread in threads:
-            thread.start()
+        """Start the workers, watch, join. Waiting on an event can be interrupted; joining a thread cannot."""
+        home = threading.Event()
+
+        def work(worker):
+            try:
+                run_worker.ctypes(worker, update.address)
+            finally:
+                home.set()
+
+        threads = [threading.Thread(target=work, args=(self._worker(i),), daemon=True, name=f"ampnet-worker-{i}")
+                   for i in range(self.worker_count)]
         try:
-            threads[0].join(0.001)   # short runs need no polling
-            while any(thread.is_alive() for thread in threads):
-                time.sleep(POLL_SECONDS)
+            for thread in threads:
+                thread.start()
+            while not home.wait(POLL_SECONDS):
                 if observe is not None:
                     observe(int(self.engine["retired"][0]))
+        except BaseException:
+            self.engine["stop"] = 1
+            raise
         finally:
-            if any(thread.is_alive() for thread in threads):
-                self.engine["stop"] = 1
             for thread in threads:
-                thread.join()
+                if thread.ident is not None:
+                    thread.join()
 
     def flush(self):
         """Apply the gradients left over: each node that has gathered any updates itself."""
@@ -295,8 +305,12 @@ class Engine:
             busy=[max(0.0, 1 - int(w["idle_nanoseconds"]) * 1e-9 / max(seconds, 1e-9)) for w in self.workers],
             loss=self._column("loss"), error=self._column("error"), correct=self._column("correct"),
             targets=self._column("targets"), gradients=gradients,
-            staleness=self._column("staleness") / np.maximum(gradients, 1), updates=self._column("version"),
+            staleness=self._column("staleness") / np.maximum(gradients, 1), updates=self.updates(),
             events=events)
+
+    def updates(self) -> np.ndarray:
+        """Updates each node has made since the engine was built."""
+        return self._column("version")
 
     def blocks_alive(self) -> int:
         """Message blocks that are not free, over all workers."""
@@ -318,7 +332,7 @@ class Engine:
         return waiting
 
     def __del__(self):
-        if hasattr(self, "workers"):
+        if hasattr(self, "workers") and not sys.is_finalizing():
             self._clear()
             for w in self.workers:
                 release_lists(int(w["free"]))

@@ -86,7 +86,7 @@ class Linear(Node):
         return 2 * self.input_width * self.output_width
 
     def backward_cost(self):
-        return (1 + self.inputs[0].node.carries_gradient) * self.cost()
+        return (2 if self.input_gradient else 1) * self.cost()
 
 
 @helper

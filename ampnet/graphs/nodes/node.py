@@ -117,6 +117,12 @@ class Node:
         return 2 * self.cost()
 
     @property
+    def input_gradient(self):
+        """Whether anything before this node learns, so that its input gradient is wanted."""
+        carriers = self.graph.carriers()
+        return any(source.node in carriers for source in self.inputs)
+
+    @property
     def parameter_count(self):
         return sum(p.value.size for p in self.parameters.values())
 

@@ -1,0 +1,27 @@
+"""trace.json: operation calls as a Chrome / Perfetto trace, a track a worker."""
+
+import json
+
+
+class TraceFile:
+    """Collects the events of runs; the file is valid JSON after every epoch."""
+
+    def __init__(self, path, graph):
+        self.path, self.names = path, [node.name for node in graph.nodes]
+        self.entries, self.origin = [], None
+
+    def add(self, events):
+        """events: one array a worker, rows of start ns, end ns, waiting list, messages, rows."""
+        starts = [e[0, 0] for e in events if len(e)]
+        if self.origin is None and starts:
+            self.origin = int(min(starts))
+        for worker, array in enumerate(events):
+            self.entries += [self._slice(worker, *map(int, event)) for event in array]
+        self.path.write_text(json.dumps({"traceEvents": self.entries, "displayTimeUnit": "ns"}), encoding="utf-8")
+
+    def _slice(self, worker, start, end, number, messages, rows):
+        backward = number < len(self.names)
+        name = self.names[number if backward else number - len(self.names)]
+        return {"name": f"{name} {'backward' if backward else 'forward'}", "ph": "X", "pid": 0, "tid": worker,
+                "ts": (start - self.origin) / 1000, "dur": (end - start) / 1000,
+                "args": {"messages": messages, "rows": rows}}
