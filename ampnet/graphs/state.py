@@ -8,6 +8,7 @@ A state has the field `instance` and up to seven more, all int32; which ones, th
 
 import inspect
 import random
+from functools import lru_cache
 
 import numpy as np
 from numba import cfunc, njit, types
@@ -96,8 +97,9 @@ def state_dtype(fields):
                      "offsets": [4 * i for i in range(len(fields))], "itemsize": 4 * STATE_FIELDS})
 
 
-def compile_function(function, fields, what):
-    """A state function as a C function int64(int64 address of the state); keep the result alive while it is used."""
+@lru_cache(maxsize=None)
+def compile_function(function, fields):
+    """A state function as a C function int64(int64 address of the state), compiled once; raises GraphError."""
     view, compiled = record(state_dtype(fields)), njit(function)
     try:
         if _returns_something(function):
@@ -110,8 +112,8 @@ def compile_function(function, fields, what):
                 compiled(view(address))
                 return 0
     except NumbaError as error:
-        first_line = str(error).strip().splitlines()
-        raise GraphError(f"{what}: state function {describe(function)} cannot be compiled: {first_line[-1]}") from error
+        reason = str(error).strip().splitlines()[-1]
+        raise GraphError(f"state function {describe(function)} cannot be compiled: {reason}") from error
     return call
 
 

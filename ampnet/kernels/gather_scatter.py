@@ -1,13 +1,21 @@
+"""Rows picked from a table by number, and gradients added back to them."""
+
 from .compile import kernel
+
+
 @kernel
-def gather(w, ids, out):
+def gather(table, ids, out):
+    """out[i] = table[ids[i]]; table (n, width), ids (rows,) float32 holding whole numbers, out (rows, width)."""
     for i in range(len(ids)):
-        k = int(ids[i])
-        for j in range(w.shape[1]):
-            out[i, j] = w[k, j]
+        source, target = table[int(ids[i])], out[i]
+        for j in range(len(target)):
+            target[j] = source[j]
+
+
 @kernel
-def scatter_add(g, ids, d):
+def scatter_add(gradient, ids, rows):
+    """gradient[ids[i]] += rows[i]; the backward of `gather`, same shapes."""
     for i in range(len(ids)):
-        k = int(ids[i])
-        for j in range(g.shape[1]):
-            g[k, j] += d[i, j]
+        target, source = gradient[int(ids[i])], rows[i]
+        for j in range(len(target)):
+            target[j] += source[j]

@@ -1,34 +1,48 @@
+"""Losses and their gradients. Compiled without fast-math, so that a NaN or an infinity in the input shows in the loss."""
+
 import math
+
 from .compile import exact_kernel
+
+
 @exact_kernel
-def softmax_cross_entropy(x, labels, g, scale, with_gradient):
-    loss = 0.0
-    correct = 0
-    for r in range(x.shape[0]):
-        best = 0
-        for j in range(x.shape[1]):
-            if x[r, j] > x[r, best]:
+def softmax_cross_entropy(logits, labels, gradient, scale, with_gradient):
+    """L = sum over rows of -log softmax(x)[label]; gradient = (softmax(x) - onehot(label)) * scale.
+
+    logits, gradient (rows, classes) float32, may be the same array; labels (rows,) float32 holding whole numbers.
+    Returns (loss float64, rows whose first largest logit is at the label).
+    """
+    loss, correct = 0.0, 0
+    classes = logits.shape[1]
+    for r in range(logits.shape[0]):
+        label, best = int(labels[r]), 0
+        for j in range(1, classes):
+            if logits[r, j] > logits[r, best]:
                 best = j
-        m = x[r, best]
-        s = 0.0
-        for j in range(x.shape[1]):
-            s += math.exp(x[r, j] - m)
-        lab = int(labels[r])
-        loss += math.log(s) + m - x[r, lab]
-        correct += best == lab
+        largest, total = float(logits[r, best]), 0.0
+        for j in range(classes):
+            total += math.exp(logits[r, j] - largest)
+        loss += math.log(total) + largest - logits[r, label]
+        correct += label == best
         if with_gradient:
-            for j in range(x.shape[1]):
-                g[r, j] = (math.exp(x[r, j] - m) / s - (1.0 if j == lab else 0.0)) * scale
+            for j in range(classes):
+                p = math.exp(logits[r, j] - largest) / total
+                gradient[r, j] = (p - (1.0 if j == label else 0.0)) * scale
     return loss, correct
+
+
 @exact_kernel
-def squared_error(p, t, g, scale, with_gradient):
-    loss = 0.0
-    err = 0.0
-    for r in range(p.shape[0]):
-        for j in range(p.shape[1]):
-            d = p[r, j] - t[r, j]
-            loss += 0.5 * d * d
-            err += abs(d)
+def squared_error(predictions, targets, gradient, scale, with_gradient):
+    """L = sum of 1/2 (p - t)^2; gradient = (p - t) * scale. All (rows, cols) float32; gradient may be predictions.
+
+    Returns (loss float64, sum of |p - t| float64).
+    """
+    loss, error = 0.0, 0.0
+    for r in range(predictions.shape[0]):
+        for j in range(predictions.shape[1]):
+            difference = float(predictions[r, j]) - float(targets[r, j])
+            loss += 0.5 * difference * difference
+            error += abs(difference)
             if with_gradient:
-                g[r, j] = d * scale
-    return loss, err
+                gradient[r, j] = difference * scale
+    return loss, error

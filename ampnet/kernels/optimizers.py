@@ -1,57 +1,97 @@
+"""Optimizers on flat float32 arrays, and learning-rate schedules.
+
+The rules are those of torch.optim: weight decay is added to the gradient, momentum has no dampening, Adam corrects its bias.
+"""
+
 import math
+
 import numpy as np
+
 from .compile import exact_kernel, kernel
+
 SGD, MOMENTUM, ADAGRAD, ADAM = range(4)
-CODES = {"sgd": 0, "momentum": 1, "adagrad": 2, "adam": 3}
-STATES = {0: 0, 1: 1, 2: 1, 3: 2}
+CODES = {"sgd": SGD, "momentum": MOMENTUM, "adagrad": ADAGRAD, "adam": ADAM}
+STATES = {SGD: 0, MOMENTUM: 1, ADAGRAD: 1, ADAM: 2}  # state arrays a rule needs
+
 CONSTANT, STEP, COSINE = range(3)
-SCHEDULES = {"constant": 0, "step": 1, "cosine": 2}
+SCHEDULES = {"constant": CONSTANT, "step": STEP, "cosine": COSINE}
+
+ZERO, ONE = np.float32(0), np.float32(1)
+
+
 @kernel
-def step(code, w, g, m, v, scale, rate, beta1, beta2, epsilon, decay, number):
-    f = np.float32
-    scale, rate_, b1, b2, eps, wd = f(scale), f(rate), f(beta1), f(beta2), f(epsilon), f(decay)
-    if code == 0:
-        for i in range(len(w)):
-            w[i] -= rate_ * (g[i] * scale + wd * w[i])
-            g[i] = 0
-    elif code == 1:
-        for i in range(len(w)):
-            m[i] = b1 * m[i] + g[i] * scale + wd * w[i]
-            w[i] -= rate_ * m[i]
-            g[i] = 0
-    elif code == 2:
-        for i in range(len(w)):
-            d = g[i] * scale + wd * w[i]
-            m[i] += d * d
-            w[i] -= rate_ * d / (math.sqrt(m[i]) + eps)
-            g[i] = 0
+def step(code, weight, gradient, first, second, scale, rate, beta1, beta2, epsilon, decay, number):
+    """One update with g = gradient * scale + decay * weight; the gradient is 0 afterwards. All arrays (n,) float32.
+
+    SGD       w -= rate g
+    MOMENTUM  m = beta1 m + g;                          w -= rate m                                     (first: m)
+    ADAGRAD   s += g^2;                                 w -= rate g / (sqrt(s) + epsilon)               (first: s)
+    ADAM      m = beta1 m + (1 - beta1) g;  v likewise with beta2 and g^2;
+              w -= rate m / (1 - beta1^number) / (sqrt(v / (1 - beta2^number)) + epsilon)               (first: m, second: v)
+    """
+    c, lr, decay_, epsilon_ = np.float32(scale), np.float32(rate), np.float32(decay), np.float32(epsilon)
+    b1, b2 = np.float32(beta1), np.float32(beta2)
+    if code == SGD:
+        for i in range(len(weight)):
+            weight[i] -= lr * (gradient[i] * c + decay_ * weight[i])
+            gradient[i] = ZERO
+    elif code == MOMENTUM:
+        for i in range(len(weight)):
+            first[i] = b1 * first[i] + (gradient[i] * c + decay_ * weight[i])
+            weight[i] -= lr * first[i]
+            gradient[i] = ZERO
+    elif code == ADAGRAD:
+        for i in range(len(weight)):
+            g = gradient[i] * c + decay_ * weight[i]
+            first[i] += g * g
+            weight[i] -= lr * g / (np.sqrt(first[i]) + epsilon_)
+            gradient[i] = ZERO
     else:
-        c1 = f(rate / (1 - beta1 ** number))
-        c2 = f(1 / math.sqrt(1 - beta2 ** number))
-        one = f(1)
-        for i in range(len(w)):
-            d = g[i] * scale + wd * w[i]
-            m[i] = b1 * m[i] + (one - b1) * d
-            v[i] = b2 * v[i] + (one - b2) * d * d
-            w[i] -= c1 * m[i] / (math.sqrt(v[i]) * c2 + eps)
-            g[i] = 0
+        lr_corrected = np.float32(rate / (1.0 - beta1 ** number))
+        root = np.float32(1.0 / math.sqrt(1.0 - beta2 ** number))
+        for i in range(len(weight)):
+            g = gradient[i] * c + decay_ * weight[i]
+            first[i] = b1 * first[i] + (ONE - b1) * g
+            second[i] = b2 * second[i] + (ONE - b2) * (g * g)
+            weight[i] -= lr_corrected * first[i] / (np.sqrt(second[i]) * root + epsilon_)
+            gradient[i] = ZERO
+
+
 @kernel
-def squared_norm(g):
-    t = 0.0
-    for i in range(len(g)):
-        t += np.float64(g[i]) * g[i]
-    return t
+def squared_norm(gradient):
+    """Sum of squares in float64 of a (n,) float32 array; not finite exactly when an element is not.
+
+    The fast-math set lets this be summed in lanes but not assume that there is no NaN; float32 squares cannot overflow
+    in float64.
+    """
+    total = 0.0
+    for i in range(len(gradient)):
+        total += np.float64(gradient[i]) * np.float64(gradient[i])
+    return total
+
+
 @exact_kernel
-def clip_factor(sq, scale, clip):
-    n = math.sqrt(sq) * scale
-    return clip / n if clip > 0 and n > clip else 1.0
+def clip_factor(squared, scale, clip):
+    """What a gradient with this squared norm, times `scale`, must be multiplied by to have a norm of at most `clip`.
+
+    clip 0: never clipped.
+    """
+    norm = math.sqrt(squared) * scale
+    return clip / norm if clip > 0 and norm > clip else 1.0
+
+
 @exact_kernel
 def learning_rate(schedule, base, instances, total, warmup, step_every, step_factor):
+    """The rate after `instances` of `total` training instances; it means the same for any update frequency.
+
+    CONSTANT: base. STEP: base * step_factor^(instances // step_every). COSINE: from base to 0 over `total`.
+    Over the first `warmup` instances all of them rise linearly.
+    """
     rate = base
-    if schedule == 1:
-        rate = base * step_factor ** (instances // step_every)
-    elif schedule == 2:
-        rate = base * 0.5 * (1 + math.cos(math.pi * min(1.0, instances / max(1, total))))
+    if schedule == STEP:
+        rate = base * step_factor ** (instances // max(1, step_every))
+    elif schedule == COSINE:
+        rate = base * 0.5 * (1.0 + math.cos(math.pi * min(1.0, instances / max(1, total))))
     if instances < warmup:
         rate *= (instances + 1) / warmup
     return rate

@@ -21,6 +21,7 @@ from .update import update
 from .worker import EVENT_WORDS, UPDATE_OPERATION, run_worker
 
 POLL_SECONDS = 0.05
+STALLED_POLLS = 10    # so many polls without any message and without any worker awake: the run will never end
 UNLIMITED = 2**62
 REASONS = {
     m.NOT_FINITE: "a loss or gradient is not finite",
@@ -234,9 +235,15 @@ class Engine:
         try:
             for thread in threads:
                 thread.start()
+            quiet, before = 0, None
             while not home.wait(POLL_SECONDS):
                 if observe is not None:
                     observe(int(self.engine["retired"][0]))
+                now = (int(self.engine["retired"][0]), int(self.workers["taken"].sum()), int(self.workers["given"].sum()))
+                is_quiet = now == before and self.workers["asleep"].all() and self.messages_waiting() == 0
+                quiet, before = quiet + 1 if is_quiet else 0, now
+                if quiet >= STALLED_POLLS:
+                    raise self._stall()
         except BaseException:
             self.engine["stop"] = 1
             raise
@@ -273,6 +280,13 @@ class Engine:
         error.node, error.instance, error.direction, error.status = name, int(state[0]), where, status
         error.update = int(e["failed_version"]) + 1
         return error
+
+    def _stall(self):
+        """Nothing moves and instances are not home: some node waits for messages that never come."""
+        waiting = [f"'{n.name}' ({kept})" for n, kept in zip(self.nodes, self.states_kept(), strict=True) if kept]
+        home, total = int(self.engine["retired"][0]), int(self.engine["total"][0])
+        return OperationError(f"the run stands still with {home} of {total} instances home: a join waits for a state that "
+                              f"no message brings, or a message was lost; nodes that keep states: {', '.join(waiting)}")
 
     def _clear(self):
         """After a failure or an interrupt: free all that is in flight, forget gathered gradients."""

@@ -48,6 +48,7 @@ WORKER_DTYPE = layout(
     "calls", "rows",     # tables: per waiting list, operations called and rows they took
     "taken", "given",    # blocks taken from and given to memory
     "idle_nanoseconds",
+    "asleep",            # 1 while the worker has had nothing to do for long
     "blank",             # scratch header for starting instances
     "recent",            # header with the state of the last message of the current operation
     "culprit",           # message an operation blames for its failure

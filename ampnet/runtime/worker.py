@@ -211,6 +211,7 @@ def run_worker(worker, updater):
         if number >= 0:
             if turns > 0:
                 w.idle_nanoseconds += nanoseconds() - idle_since
+                w.asleep = 0
                 turns = 0
             serve(worker, number, updater)
             continue
@@ -219,7 +220,9 @@ def run_worker(worker, updater):
         if turns == 0:
             idle_since = nanoseconds()
         turns += 1
+        w.asleep = turns > SPINS + YIELDS
         rest(turns)
+    w.asleep = 0
     if turns > 0:
         w.idle_nanoseconds += nanoseconds() - idle_since
     return 0

@@ -46,7 +46,7 @@ class Cond(Node):
         try_function(self.function, fields, f"'{self.name}'")
 
     def fill(self, record, graph):
-        compiled = compile_function(self.function, graph.fields, f"'{self.name}'")
+        compiled = compile_function(self.function, graph.fields)
         record["function"], record["width"] = compiled.address, self.output_count is None
         return [compiled]
 
@@ -96,7 +96,7 @@ class Isu(Node):
         check_inverse(self.function, self.inverse, fields, f"'{self.name}'")
 
     def fill(self, record, graph):
-        compiled = [compile_function(f, graph.fields, f"'{self.name}'") for f in (self.function, self.inverse)]
+        compiled = [compile_function(f, graph.fields) for f in (self.function, self.inverse)]
         record["function"], record["inverse"] = (c.address for c in compiled)
         return compiled
 

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ampnet.kernels import gemm
+from tests.naive import distance
+
+ROWS = [0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 40, 100]
+WIDTHS = [1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 33, 130]
+
+
+def random(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_products_equal_numpys_for_every_shape(rows):
+    rng = np.random.default_rng(rows)
+    for inner in WIDTHS:
+        for outer in WIDTHS:
+            x, w, d = random(rng, rows, inner), random(rng, inner, outer), random(rng, rows, outer)
+            for accumulate in (0, 1):
+                y = random(rng, rows, outer)
+                expected = accumulate * y.astype(float) + x.astype(float) @ w
+                gemm.matmul(x, w, y, accumulate)
+                assert rows == 0 or distance(y, expected) < 1e-5
+            g = random(rng, inner, outer)
+            expected = g + x.T.astype(float) @ d
+            gemm.matmul_transposed(x, d, g)
+            assert distance(g, expected) < 1e-5
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 60), st.integers(1, 70), st.integers(1, 70), st.integers(0, 2**31))
+def test_rows_may_lie_anywhere_and_nothing_beyond_them_is_touched(rows, inner, outer, seed):
+    rng = np.random.default_rng(seed)
+    padding = 5
+    x, y = random(rng, rows, inner + padding), random(rng, rows, outer + padding)
+    w = random(rng, inner, outer)
+    order = rng.permutation(rows)
+    x_rows = np.array([x[r].ctypes.data for r in order], np.int64)
+    y_rows = np.array([y[r].ctypes.data for r in order], np.int64)
+    before = y.copy()
+    gemm.product(x_rows, w, y_rows, rows, 0)
+    assert np.array_equal(y[:, outer:], before[:, outer:])
+    assert rows == 0 or distance(y[:, :outer], x[:, :inner].astype(float) @ w) < 1e-5
+    g = np.zeros((inner, outer), np.float32)
+    gemm.outer_product(x_rows, y_rows, rows, g)
+    assert distance(g, x[:, :inner].T.astype(float) @ y[:, :outer]) < 1e-5
+
+
+@pytest.mark.parametrize("rows", WIDTHS)
+@pytest.mark.parametrize("cols", WIDTHS)
+def test_transpose(rows, cols):
+    source = random(np.random.default_rng(0), rows, cols)
+    target = np.zeros((cols, rows), np.float32)
+    gemm.transpose(source, target)
+    assert np.array_equal(target, source.T)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_not_finite_values_reach_the_result(value):
+    for inner in (1, 9, 40):
+        for at in range(inner):
+            x, w = np.ones((7, inner), np.float32), np.ones((inner, 9), np.float32)
+            x[3, at] = value
+            y = np.zeros((7, 9), np.float32)
+            gemm.matmul(x, w, y, 0)
+            assert not np.isfinite(y[3]).any() and np.isfinite(np.delete(y, 3, axis=0)).all()

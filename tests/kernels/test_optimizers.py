@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+
+from ampnet.kernels.optimizers import CODES, SCHEDULES, clip_factor, learning_rate, squared_norm, step
+from tests import naive
+
+HYPER = {"rate": 0.03, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-8, "decay": 0.01}
+NAMES = list(CODES)
+
+
+def run(name, gradients, w, scale=1.0, **changes):
+    hyper = HYPER | changes
+    w = w.astype(np.float32)
+    first, second = np.zeros((2, len(w)), np.float32)
+    for number, g in enumerate(gradients, 1):
+        g = (g / scale).astype(np.float32)
+        step(CODES[name], w, g, first, second, scale, hyper["rate"], hyper["beta1"], hyper["beta2"], hyper["epsilon"],
+             hyper["decay"], number)
+        assert not g.any()
+    return w
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 33, 1000])
+def test_steps_equal_the_twin(name, size):
+    rng = np.random.default_rng(size)
+    w, gradients = rng.normal(size=size), rng.normal(size=(5, size))
+    got = run(name, gradients, w, scale=0.125)
+    first = second = np.zeros(size)
+    for number, g in enumerate(gradients, 1):
+        w, first, second = naive.step(name, w, g, first, second, number=number, **HYPER)
+    np.testing.assert_allclose(got, w, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_steps_equal_torch(name):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    w, gradients = rng.normal(size=50), rng.normal(size=(8, 50))
+    parameter = torch.nn.Parameter(torch.tensor(w, dtype=torch.float64))
+    lr, decay = HYPER["rate"], HYPER["decay"]
+    optimizer = {
+        "sgd": lambda: torch.optim.SGD([parameter], lr, weight_decay=decay),
+        "momentum": lambda: torch.optim.SGD([parameter], lr, momentum=0.9, weight_decay=decay),
+        "adagrad": lambda: torch.optim.Adagrad([parameter], lr, weight_decay=decay, eps=1e-8),
+        "adam": lambda: torch.optim.Adam([parameter], lr, betas=(0.9, 0.99), eps=1e-8, weight_decay=decay),
+    }[name]()
+    for g in gradients:
+        parameter.grad = torch.tensor(g)
+        optimizer.step()
+    np.testing.assert_allclose(run(name, gradients, w), parameter.detach().numpy(), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("size", [0, 1, 9, 1000])
+def test_squared_norm(size):
+    g = np.random.default_rng(size).normal(size=size).astype(np.float32)
+    assert squared_norm(g) == pytest.approx((g.astype(np.float64) ** 2).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_squared_norm_shows_what_is_not_finite_wherever_it_is(value):
+    for at in range(37):
+        g = np.ones(37, np.float32)
+        g[at] = value
+        assert not np.isfinite(squared_norm(g))
+    assert np.isfinite(squared_norm(np.full(37, 3e38, np.float32)))
+
+
+def test_clip_factor():
+    assert clip_factor(25.0, 1.0, 0.0) == 1.0
+    assert clip_factor(25.0, 1.0, 6.0) == 1.0
+    assert clip_factor(25.0, 1.0, 1.0) == pytest.approx(0.2)
+    assert clip_factor(25.0, 0.1, 1.0) == 1.0
+
+
+def test_schedules():
+    def rate(name, instances, warmup=0):
+        return learning_rate(SCHEDULES[name], 2.0, instances, 1000, warmup, 100, 0.5)
+
+    assert [rate("constant", i) for i in (0, 500, 5000)] == [2.0] * 3
+    assert [rate("step", i) for i in (0, 99, 100, 250)] == [2.0, 2.0, 1.0, 0.5]
+    assert rate("cosine", 0) == 2.0 and rate("cosine", 500) == pytest.approx(1.0)
+    assert rate("cosine", 1000) == rate("cosine", 2000) == pytest.approx(0.0, abs=1e-15)
+    assert rate("constant", 0, warmup=10) == pytest.approx(0.2)
+    assert rate("constant", 9, warmup=10) == rate("constant", 10, warmup=10) == 2.0
