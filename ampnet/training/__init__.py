@@ -1,6 +1,16 @@
-"""Training and evaluation of graphs on data sets."""
+"""Training and evaluation of graphs on data sets.
 
-from .evaluation import evaluate
-from .trainer import Trainer
+Imported when first used: options are checked, and files read, before the kernels are.
+"""
 
-__all__ = ["Trainer", "evaluate"]
+from importlib import import_module
+
+_PLACES = {"Observer": "trainer", "Trainer": "trainer", "evaluate": "evaluation"}
+
+__all__ = ["Observer", "Trainer", "evaluate"]
+
+
+def __getattr__(name):
+    if name in _PLACES:
+        return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    raise AttributeError(f"module 'ampnet.training' has no attribute '{name}'")

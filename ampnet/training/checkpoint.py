@@ -74,10 +74,13 @@ def restore(path, machine):
     machine.graph.load_parameters(load, str(path))
     for name, parameter in machine.graph.named_parameters().items():
         for i, state in enumerate(parameter.states):
-            saved = arrays.get(f"optimizer.{i}.{name}")
+            saved = arrays.pop(f"optimizer.{i}.{name}", None)
             if saved is None or saved.shape != state.shape or not np.isfinite(saved).all():
                 raise CheckpointError(f"{path}: optimizer state {i} of '{name}' is missing, misshapen or not finite")
             state[...] = saved
+    for name in arrays:
+        if name.startswith("optimizer."):
+            raise CheckpointError(f"{path}: unknown tensor '{name}': was it written with another optimizer?")
     for node, spec in zip(machine.graph.nodes, machine.engine.nodes, strict=True):
         if node.parameters:
             if node.name not in updates:

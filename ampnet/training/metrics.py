@@ -4,16 +4,23 @@ import json
 
 import numpy as np
 
+from .checkpoint import write_atomically
+
 
 def loss_and_metric(graph, run):
     """Mean loss over target rows, and the metric of the graph's losses: accuracy, or mean absolute error."""
     losses = [node for node in graph.nodes if node.is_loss]
     numbers = [node.number for node in losses]
     targets = max(1, int(run.targets[numbers].sum()))
-    name = losses[-1].metric
+    name = metric_name(graph)
     total = run.correct if name == "accuracy" else run.error
     widths = losses[-1].inputs[0].width if name != "accuracy" else 1
     return float(run.loss[numbers].sum() / targets), float(total[numbers].sum() / targets / widths), name
+
+
+def metric_name(graph):
+    """What `metric` means: that of the graph's last loss."""
+    return [node for node in graph.nodes if node.is_loss][-1].metric
 
 
 def better(name, new, old):
@@ -64,6 +71,21 @@ def append_json(path, row):
     """Append one line; a line is written whole."""
     with open(path, "a", encoding="utf-8") as file:
         file.write(json.dumps(row, default=_plain) + "\n")
+
+
+def drop_epochs_after(epoch, path):
+    """Take out the lines of epochs that no checkpoint followed: a resumed run does them again."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:  # the machine stopped while it was written
+            continue
+        if row.get("epoch", 0) <= epoch:
+            kept.append(line + "\n")
+    write_atomically(path, "".join(kept).encode())
 
 
 def read_json_lines(path):

@@ -11,7 +11,7 @@ from ..graphs.lowering import Machine
 from . import checkpoint
 from .blas import single_threaded_blas
 from .evaluation import run_evaluation
-from .metrics import append_json, better, epoch_metrics, reached
+from .metrics import append_json, better, drop_epochs_after, epoch_metrics, metric_name, reached
 from .settings import Settings
 from .tracefile import TraceFile
 
@@ -37,6 +37,8 @@ class History:
 
     epochs: list = field(default_factory=list)  # one dict an epoch, as in metrics.jsonl
     reached_target: bool = False
+    best: float | None = None                   # best metric, of the epochs before a resume too
+    metric_name: str = ""
 
     @property
     def last(self):
@@ -75,14 +77,23 @@ class Trainer:
         train, valid = getattr(data, "train", data), getattr(data, "valid", None)
         if len(train) == 0:
             raise DataError("there are no training instances")
+        if resume and out is None:
+            raise SettingError("resume needs out, the run directory to go on in")
+        valid = valid or None  # one without instances tells nothing
         for instances in filter(None, (train, valid)):
             self.model.check_data(instances)
         self._choose_optimizer(epochs * len(train))
-        history, first, best = History(), 1, None
+        history, first, best = History(metric_name=metric_name(self.model)), 1, None
         if resume:
             position = checkpoint.restore(Path(out) / "checkpoint.safetensors", self.machine)
             first, best = position["epoch"] + 1, position["best"]
+            drop_epochs_after(position["epoch"], Path(out) / "metrics.jsonl")
+            history.best = best
+            if best is not None and reached(history.metric_name, best, target):
+                history.reached_target = True
+                return history
         elif out is not None:
+            Path(out).mkdir(parents=True, exist_ok=True)
             self._save(out, "checkpoint", 0, best)
         trace = TraceFile(Path(out) / "trace.json", self.model) if out is not None and self.settings.trace else None
         with single_threaded_blas():
@@ -93,7 +104,7 @@ class Trainer:
                 history.epochs.append(metrics)
                 value = metrics.get("valid_metric", metrics["train_metric"])
                 improved = better(metrics["metric_name"], value, best)
-                best = value if improved else best
+                history.best = best = value if improved else best
                 if out is not None:
                     append_json(Path(out) / "metrics.jsonl", metrics)
                     self._save(out, "checkpoint", epoch, best)

@@ -1,0 +1,126 @@
+"""A run of a task, in the order a user meets it.
+
+1. options, directory and data are checked, without any compiled part
+2. the kernels are imported, which compiles them the first time
+3. model and trainer are built, the directory is made, config.toml is written
+4. epochs
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+from ..errors import CheckpointError, DataError, SettingError
+from ..training.config import RunConfig, check_resumable, read_toml
+from . import find
+from .folder import BEST, CHECKPOINT, CONFIG, RunFolder
+
+
+def plan(task: str, options: dict, file=None, out=None, resume=False) -> tuple[RunConfig, RunFolder]:
+    """Resolve and check everything that needs no data: option, then file, then the run resumed, then default."""
+    task = find(task)
+    layers = [] if file is None else [(str(file), read_toml(file))]
+    layers.append((None, options))
+    if not resume:
+        config = task.resolve(*layers)  # options first: a mistake there is the likelier one
+        return config, RunFolder(out, task.name)
+    folder = RunFolder(out, task.name, resume=True)
+    recorded = (str(folder.path / CONFIG), read_toml(folder.path / CONFIG))
+    config = task.resolve(recorded, *layers)
+    check_resumable(task.resolve(recorded), config, folder.path)
+    return config, folder
+
+
+def train(config: RunConfig, folder: RunFolder, resume=False, quiet=False, write=None, tell=None):
+    """Train as planned; `write` takes lines of progress, `tell` those about it. Returns (History, seconds).
+
+    An interruption is passed on, with the last checkpoint as its text.
+    """
+    started, task = perf_counter(), find(config.task)
+    data = task.load_data(config.data, config)
+    if config.limit is not None:
+        data = replace(data, train=data.train.take(config.limit))
+    load_compiled(None if quiet else tell)
+    from ..training import checkpoint, progress
+    from ..training.trainer import Trainer
+    model = task.build(config.model, data.meta)
+    trainer = Trainer(model, **config.settings.as_dict())
+    for instances in (data.train, data.valid):
+        model.check_data(instances)
+    try:
+        folder.make()
+        checkpoint.write_atomically(folder.path / CONFIG, config.to_toml().encode())
+        with _observer(progress, data.train, quiet, write) as observer:
+            history = trainer.fit(data, config.epochs, config.target, folder.path, resume, (observer,))
+    except BaseException as error:
+        folder.remove_if_empty()
+        if not isinstance(error, Exception):
+            error.args = (last_checkpoint(folder.path),)
+        raise
+    return history, perf_counter() - started
+
+
+def _observer(progress, train, quiet, write):
+    if quiet or write is None:
+        return progress.Silent()
+    if sys.stdout.isatty():
+        return progress.Bar(train.examples / len(train))
+    return progress.Lines(write)
+
+
+def load_compiled(tell=None):
+    """Import the compiled parts, and say so where that takes long."""
+    from ..kernels import CACHE_FOLDER, cache
+    if tell is not None and not cache.is_warm(CACHE_FOLDER):
+        tell("compiling kernels (once, about 40 seconds) ...")
+    from .. import graphs  # noqa: F401
+    from ..training import trainer  # noqa: F401
+    cache.mark_warm(CACHE_FOLDER)
+
+
+def last_checkpoint(folder) -> str:
+    """Where an interrupted run can go on."""
+    from ..training import checkpoint
+    path = Path(folder) / CHECKPOINT
+    try:
+        return f"the last checkpoint is {path}, after epoch {checkpoint.read(path)[1]['epoch']}"
+    except CheckpointError:
+        return "there is no checkpoint"
+
+
+def summary(config: RunConfig, folder: RunFolder, history, seconds) -> str:
+    """The last line of a run."""
+    from ..training.progress import show
+    name = history.metric_name
+    best = f"best {name} {show(name, history.best)}, {seconds:.1f} s, {folder.path}"
+    done = "" if history.epochs else "nothing left to do; "
+    if config.target is None:
+        return f"{done}epochs over: {best}"
+    verdict = "reached" if history.reached_target else "not reached"
+    return f"{done}target {show(name, config.target)} {verdict}: {best}"
+
+
+def evaluate_run(run_dir, split="valid", data=None, tell=None) -> dict:
+    """Loss and metric of a run's best parameters on a split; `data` goes before the folder the run was given."""
+    path = Path(run_dir) / CONFIG
+    recorded = read_toml(path)
+    if not isinstance(recorded.get("task"), str):
+        raise SettingError(f"{path}: names no task")
+    task = find(recorded["task"])
+    config = task.resolve((str(path), recorded))
+    parameters = next((p for p in (Path(run_dir) / BEST, Path(run_dir) / CHECKPOINT) if p.exists()), None)
+    if parameters is None:
+        raise CheckpointError(f"{run_dir}: there is no checkpoint")
+    dataset = task.load_data(data if data is not None else config.data, config)
+    instances = getattr(dataset, split)
+    if instances is None:
+        raise DataError(f"{task.name} has no {split} split")
+    load_compiled(tell)
+    from ..training import checkpoint
+    from ..training.evaluation import evaluate
+    model = task.build(config.model, dataset.meta)
+    position = checkpoint.load_parameters(parameters, model)
+    s = config.settings
+    return {"task": task.name, "split": split, "parameters": str(parameters), "epoch": position["epoch"],
+            **evaluate(model, instances, s.workers, s.max_batch)}
