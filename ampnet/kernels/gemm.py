@@ -23,8 +23,8 @@ from numba.extending import intrinsic
 from .compile import kernel
 
 LANES = 8
-SMALL_BYTES = 28 << 10  # of a D that is walked again and again for every few rows of G
-PACK_ROWS = 36  # from so many rows on, a panel of W is copied together first: measured break-even
+NEAR_BYTES, FAR_BYTES = 14 << 10, 24 << 10  # shares of a first cache of 32 KiB
+PACK_ROWS, PACK_BYTES = 36, 512 << 10  # from so many rows on, panels of a W of so many bytes are copied together first
 
 I1, I32, I64, F32 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.FloatType()
 VECTOR = ir.VectorType(F32, LANES)
@@ -249,7 +249,7 @@ def product(x_rows, w, y_rows, rows, accumulate):
     if inner == 0 or outer == 0:
         return
     whole = rows - rows % 6
-    if whole >= PACK_ROWS:
+    if whole >= PACK_ROWS and 4 * inner * outer >= PACK_BYTES:
         panel = np.empty((inner, 16), np.float32)
         for o in range(0, outer, 16):
             width = min(16, outer - o)
@@ -261,9 +261,12 @@ def product(x_rows, w, y_rows, rows, accumulate):
                     for j in range(width):
                         panel[k, j] = w[k, o + j]
             _six_rows(x, panel.ctypes.data, 16, y, whole, inner, o, width, accumulate)
-    elif whole:
-        for o in range(0, outer, 16):
-            _six_rows(x, w0 + 4 * o, outer, y, whole, inner, o, min(16, outer - o), accumulate)
+    else:
+        chunk = max(6, NEAR_BYTES // (4 * inner) // 6 * 6)   # rows of X that stay in the first cache beside a panel of W
+        for first in range(0, whole, chunk):
+            count = min(chunk, whole - first)
+            for o in range(0, outer, 16):
+                _six_rows(x + 8 * first, w0 + 4 * o, outer, y + 8 * first, count, inner, o, min(16, outer - o), accumulate)
     i = whole
     while i < rows:
         xi, yi, o = x + 8 * i, y + 8 * i, 0
@@ -337,11 +340,16 @@ def outer_product(x_rows, d_rows, rows, g):
     x, d, g0 = x_rows.ctypes.data, d_rows.ctypes.data, g.ctypes.data
     if rows == 0:
         return
-    block = 6 if 4 * rows * outer <= SMALL_BYTES else inner   # D stays in the cache, or else a panel of it
-    for first in range(0, inner, block):
-        last = min(inner, first + block)
+    chunk = FAR_BYTES // (4 * outer)   # rows of D that stay in the first cache
+    if chunk >= 24:
+        for start in range(0, rows, chunk):
+            count = min(chunk, rows - start)
+            for first in range(0, inner, 6):
+                for o in range(0, outer, 16):
+                    _outer_panel(x + 8 * start, d + 8 * start, count, g0, outer, first, min(inner, first + 6), o)
+    else:
         for o in range(0, outer, 16):
-            _outer_panel(x, d, rows, g0, outer, first, last, o)
+            _outer_panel(x, d, rows, g0, outer, 0, inner, o)
 
 
 @kernel

@@ -68,6 +68,14 @@ def values(message):
 
 
 @helper
+def copy_values(target, source):
+    """Copy the payload of `source` into that of `target`, which has the same shape."""
+    a, b = values(target), values(source)
+    for i in range(len(a)):
+        a[i] = b[i]
+
+
+@helper
 def copy_state(target, source):
     """Give `target` the state, slot and version of `source` (message addresses)."""
     store(target + STATE, load(source + STATE))

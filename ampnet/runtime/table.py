@@ -17,11 +17,10 @@ SMALLEST = 16
 @helper
 def hash_state(state):
     """Mix the four words of a state; the lowest bit is set, so that 0 marks a free entry."""
-    h = load(state) * 0x1E3779B97F4A7C15
-    h = ((h ^ (h >> 29)) + load(state + 8)) * 0x3F58476D1CE4E5B9
-    h = ((h ^ (h >> 32)) + load(state + 16)) * 0x14D049BB133111EB
-    h = ((h ^ (h >> 29)) + load(state + 24)) * 0x1E3779B97F4A7C15
-    return (h ^ (h >> 32)) | 1
+    h = (load(state) * 0x1E3779B97F4A7C15 + load(state + 8) * 0x3F58476D1CE4E5B9
+         + load(state + 16) * 0x14D049BB133111EB + load(state + 24) * 0x2545F4914F6CDD1D)
+    h = (h ^ (h >> 32)) * 0x1E3779B97F4A7C15
+    return (h ^ (h >> 29)) | 1
 
 
 @helper
@@ -76,18 +75,48 @@ def _grow(node):
 
 
 @helper
-def put(node, message, value):
-    """Store a word (not 0) under a message's state; False when that state is there already."""
+def _insert(node, entry, state, value, h):
+    """Write into a free entry that `_find` gave."""
+    _write(entry, state, value, h)
+    NODE(node).used += 1
+
+
+@helper
+def _remove(node, entry):
+    """Free an entry: those behind it move up, as long as that brings them nearer to their home."""
+    n = NODE(node)
+    n.used -= 1
+    hole = (entry - n.entries) // ENTRY
+    at = hole
+    while True:
+        at = (at + 1) & n.mask
+        entry = n.entries + ENTRY * at
+        h = load(entry + HASH)
+        if h == 0:
+            break
+        if ((at - _home(h, n.mask)) & n.mask) >= ((at - hole) & n.mask):
+            _write(n.entries + ENTRY * hole, entry, load(entry + VALUE), h)
+            hole = at
+    store(n.entries + ENTRY * hole + HASH, 0)
+
+
+@helper
+def _make_room(node):
     n = NODE(node)
     if n.entries == 0 or 4 * (n.used + 1) > 3 * (n.mask + 1):
         _grow(node)
+
+
+@helper
+def put(node, message, value):
+    """Store a word (not 0) under a message's state; False when that state is there already."""
+    _make_room(node)
     state = message + STATE
     h = hash_state(state)
     entry = _find(node, state, h)
     if load(entry + HASH) != 0:
         return False
-    _write(entry, state, value, h)
-    n.used += 1
+    _insert(node, entry, state, value, h)
     return True
 
 
@@ -104,29 +133,30 @@ def get(node, message):
 @helper
 def take(node, message):
     """Remove and return the word under a message's state, 0 when there is none."""
-    n = NODE(node)
-    if n.used == 0:
+    if NODE(node).used == 0:
         return 0
     state = message + STATE
     entry = _find(node, state, hash_state(state))
     if load(entry + HASH) == 0:
         return 0
     value = load(entry + VALUE)
-    n.used -= 1
-    hole = (entry - n.entries) // ENTRY
-    at = hole
-    while True:
-        at = (at + 1) & n.mask
-        entry = n.entries + ENTRY * at
-        h = load(entry + HASH)
-        if h == 0:
-            break
-        # An entry may move into the hole unless its home lies between the hole and itself.
-        if ((at - _home(h, n.mask)) & n.mask) >= ((at - hole) & n.mask):
-            _write(n.entries + ENTRY * hole, entry, load(entry + VALUE), h)
-            hole = at
-    store(n.entries + ENTRY * hole + HASH, 0)
+    _remove(node, entry)
     return value
+
+
+@helper
+def take_or_put(node, message, value):
+    """`take` where the state is there, `put` (and 0) where it is not: a join of two, in one search."""
+    _make_room(node)
+    state = message + STATE
+    h = hash_state(state)
+    entry = _find(node, state, h)
+    if load(entry + HASH) == 0:
+        _insert(node, entry, state, value, h)
+        return 0
+    found = load(entry + VALUE)
+    _remove(node, entry)
+    return found
 
 
 @helper

@@ -10,6 +10,7 @@ from ampnet.graphs.kit import (
     Node,
     Parameter,
     blame,
+    copy_values,
     is_training,
     keep,
     messages,
@@ -24,7 +25,6 @@ from ampnet.graphs.kit import (
     release,
     shape,
     take,
-    values,
     vector,
 )
 from ampnet.testing import reference
@@ -72,7 +72,7 @@ def forward(worker, node, batch, count):
             return blame(worker, message, USER_FAILURE + 7)
         if is_training(worker):
             x = new_block(worker, m.rows, m.cols, message)
-            values(x)[:] = values(message)
+            copy_values(x, message)
             if not keep(worker, node, x, self.version):
                 return blame(worker, message, SAME_STATE)
         y = payload(message)

@@ -8,6 +8,7 @@ from ...runtime.message import (
     SAME_STATE,
     WRONG_SHAPE,
     blame,
+    copy_values,
     is_training,
     messages,
     new_block,
@@ -66,7 +67,7 @@ def forward(worker, node, batch, count):
         activate(code, y)
         if training:
             copy = new_block(worker, MESSAGE(message).rows, MESSAGE(message).cols, message)
-            values(copy)[:] = y
+            copy_values(copy, message)
             if not keep(worker, node, copy, 0):
                 return blame(worker, message, SAME_STATE)
         pass_on(worker, node, 0, message)

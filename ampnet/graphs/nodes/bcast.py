@@ -6,6 +6,7 @@ from ...runtime.message import (
     MESSAGE,
     WRONG_SHAPE,
     blame,
+    copy_values,
     emit,
     empty,
     messages,
@@ -45,7 +46,7 @@ def forward(worker, node, batch, count):
         m = MESSAGE(message)
         for port in range(last):
             copy = emit(worker, node, port, message, m.rows, m.cols)
-            values(copy)[:] = values(message)
+            copy_values(copy, message)
             send(worker, copy)
         pass_on(worker, node, last, message)
     return DONE

@@ -23,7 +23,7 @@ from ...runtime.message import (
     send,
 )
 from ...runtime.records import node_dtype
-from ...runtime.table import get, keep, take
+from ...runtime.table import get, put, take, take_or_put
 from .node import Node, positive, shape
 
 JOIN_DTYPE = node_dtype("starts", "parts")
@@ -76,10 +76,16 @@ class Split(Join):
 @helper
 def gather_part(worker, node, message):
     """Keep a part; returns the chain of all parts when this was the last, 0 before, -1 when its port came already."""
+    MESSAGE(message).next = 0
+    if JOIN(node).parts == 2:
+        other = take_or_put(node, message, message)
+        if other == 0:
+            return 0
+        MESSAGE(message).next = other
+        return message if MESSAGE(other).port != MESSAGE(message).port else -1
     first = get(node, message)
     if first == 0:
-        MESSAGE(message).next = 0
-        keep(worker, node, message, 1)
+        put(node, message, message)
         return 0
     part, found = first, 0
     while part != 0:

@@ -19,6 +19,7 @@ from ...runtime.message import (
     WRONG_SHAPE,
     answer,
     blame,
+    copy_values,
     count_rows,
     emit,
     is_training,
@@ -141,7 +142,7 @@ def forward(worker, node, batch, count):
         if training:
             if self.activation != NONE:
                 copy = new_block(worker, y.shape[0], y.shape[1], message)
-                values(copy)[:] = values(result)
+                copy_values(copy, result)
                 MESSAGE(message).next = copy
             else:
                 MESSAGE(message).next = 0

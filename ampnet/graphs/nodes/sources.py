@@ -72,7 +72,9 @@ def rows_forward(worker, node, batch, count):
         expect_answers(worker, start, found)
         for r in range(found):
             message = emit(worker, node, 0, start, 1, n.width)
-            values(message)[:] = column_row(worker, node, first + r)
+            x, row = values(message), column_row(worker, node, first + r)
+            for j in range(len(x)):
+                x[j] = row[j]
             if n.index_field >= 0:
                 MESSAGE(message).state[n.index_field] = r
             send(worker, message)
@@ -101,7 +103,9 @@ def zeros_forward(worker, node, batch, count):
     for start in messages(batch, count):
         expect_answers(worker, start, 1)
         message = emit(worker, node, 0, start, 1, NODE(node).width)
-        values(message)[:] = 0
+        x = values(message)
+        for j in range(len(x)):
+            x[j] = 0
         send(worker, message)
     return DONE
 
