@@ -8,7 +8,7 @@ A state has the field `instance` and up to seven more, all int32; which ones, th
 
 import inspect
 import random
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numba import cfunc, njit, types
@@ -97,7 +97,7 @@ def state_dtype(fields):
                      "offsets": [4 * i for i in range(len(fields))], "itemsize": 4 * STATE_FIELDS})
 
 
-@lru_cache(maxsize=None)
+@cache
 def compile_function(function, fields):
     """A state function as a C function int64(int64 address of the state), compiled once; raises GraphError."""
     view, compiled = record(state_dtype(fields)), njit(function)

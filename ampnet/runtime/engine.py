@@ -16,7 +16,7 @@ from . import message as m
 from .cleanup import clear_node, clear_worker
 from .memory import LINE, SIZES, allocate, release_lists
 from .queue import QUEUE_DTYPE, initialise
-from .records import COLUMN_DTYPE, ENGINE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, WAITING_DTYPE, WORKER_DTYPE
+from .records import COLUMN_DTYPE, ENGINE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, WORKER_DTYPE
 from .update import update
 from .worker import EVENT_WORDS, UPDATE_OPERATION, run_worker
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from ...errors import DataError, GraphError
 from ...kernels.gather_scatter import gather, scatter_add
-from ...runtime.memory import matrix, record, vector
+from ...runtime.memory import matrix, record
 from ...runtime.message import (
     DONE,
     MESSAGE,
