@@ -202,4 +202,5 @@ class Graph:
         return "\n".join(lines) + "\n"
 
     def __repr__(self):
-        return f"Graph({len(self.nodes)} nodes, {sum(p.value.size for n in self.nodes for p in n.parameters.values()):,} parameters)"
+        size = sum(node.parameter_count for node in self.nodes)
+        return f"Graph({len(self.nodes)} nodes, {size:,} parameters)"

@@ -35,6 +35,8 @@ from .parameters import Parameter, normal, uniform, zeros
 
 __all__ = [
     "DONE", "MESSAGE", "NOT_FINITE", "NO_ACTIVATION", "NO_DATA", "SAME_STATE", "USER_FAILURE", "WRONG_SHAPE", "DataError",
-    "GraphError", "Node", "Parameter", "answer", "blame", "copy_values", "emit", "empty", "get", "integers", "is_training", "keep", "matrix",
-    "messages", "new_block", "node_dtype", "normal", "operation", "pass_back", "pass_on", "payload", "positive", "put",
-    "record", "release", "scratch", "send", "shape", "take", "uniform", "values", "vector", "zeros"]
+    "GraphError", "Node", "Parameter", "answer", "blame", "copy_values", "emit", "empty", "get", "integers",
+    "is_training", "keep", "matrix", "messages", "new_block", "node_dtype", "normal", "operation", "pass_back", "pass_on",
+    "payload", "positive", "put", "record", "release", "scratch", "send", "shape", "take", "uniform", "values", "vector",
+    "zeros",
+]

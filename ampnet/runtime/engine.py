@@ -147,7 +147,7 @@ class Engine:
         w["number"], w["engine"] = number, self.engine.ctypes.data
         w["queue"] = memory.address(allocate(QUEUE_DTYPE))
         initialise(int(w["queue"]))
-        # One line a waiting list, and behind them the message counts side by side, for the policy.
+        # One line a waiting list, and behind them the ready rows of all side by side, for the policy.
         w["lists"] = memory.address(allocate(np.uint8, (LINE + 8) * 2 * count))
         w["free"] = memory.zeros(2 * SIZES)
         w["batch"] = memory.zeros(max_batch)

@@ -1,23 +1,33 @@
 """What a worker does next: one pure function of its waiting lists.
 
-Backward goes before forward, so that instances finish soon and new ones can start; within a direction the longest list
-goes first, since the most rows then share one product.
+Backward goes before forward, so that instances finish soon and new ones can start. Within a direction the list from which one
+operation can take the most rows goes first, since those rows share one product. Between equals the instance that is furthest
+goes first: the last node forward, the first node backward. Large messages, of which an operation takes one at a time, so run
+depth-first, with few updates between an instance's forward and backward.
 """
 
 from .memory import helper
 
 
 @helper
-def choose(messages, node_count):
+def ready_rows(rows, first_rows, max_batch):
+    """Rows one operation would take from a list of `rows` rows whose first message has `first_rows` (both at least 1)."""
+    return min(rows, max(1, max_batch // first_rows) * first_rows)
+
+
+@helper
+def choose(ready, node_count):
     """The waiting list to serve, -1 when all are empty.
 
-    messages: (2 * node_count,) number of messages waiting: backward lists of all nodes, then their forward lists.
+    ready: (2 * node_count,) rows ready to be taken: backward lists of all nodes, then their forward lists.
     """
-    for direction in range(2):
-        best, most = -1, 0
-        for k in range(direction * node_count, (direction + 1) * node_count):
-            if messages[k] > most:
-                best, most = k, messages[k]
-        if best >= 0:
-            return best
-    return -1
+    best, most = -1, 0
+    for k in range(node_count):
+        if ready[k] > most:
+            best, most = k, ready[k]
+    if best >= 0:
+        return best
+    for k in range(node_count, 2 * node_count):
+        if ready[k] > 0 and ready[k] >= most:
+            best, most = k, ready[k]
+    return best

@@ -25,7 +25,7 @@ from .atomics import (
 from .controller import all_retired, start_instance
 from .memory import LINE, helper, integers
 from .message import BACKWARD, DONE, FORWARD, MESSAGE, STATE_FIELDS, copy_state, is_training, pass_back
-from .policy import choose
+from .policy import choose, ready_rows
 from .queue import pop, push
 from .records import ENGINE, ENGINE_DTYPE, NODE, TRACE, WAITING, WORKER, offset
 
@@ -67,9 +67,21 @@ def wait_here(worker, node, message):
         MESSAGE(waiting.last).next = message
     waiting.last = message
     waiting.messages += 1
-    waiting.rows += m.rows
-    counts = w.lists + LINE * 2 * ENGINE(w.engine).node_count
-    store(counts + 8 * number, waiting.messages)
+    waiting.rows += max(1, m.rows)
+    show_ready(worker, number)
+
+
+@helper
+def show_ready(worker, number):
+    """Renew what the policy sees of a waiting list. A receipt counts as one row."""
+    w = WORKER(worker)
+    e = ENGINE(w.engine)
+    waiting = WAITING(w.lists + LINE * number)
+    ready = 0
+    if waiting.messages > 0:
+        first_rows = max(1, MESSAGE(waiting.first).rows)
+        ready = ready_rows(waiting.rows, first_rows, e.max_batch if e.max_messages > 1 else first_rows)
+    store(w.lists + LINE * 2 * e.node_count + 8 * number, ready)
 
 
 @helper
@@ -119,7 +131,7 @@ def take_batch(worker, number):
     w = WORKER(worker)
     e = ENGINE(w.engine)
     waiting = WAITING(w.lists + LINE * number)
-    count, rows = 0, 0
+    count, rows, listed = 0, 0, 0
     while waiting.messages > 0 and count < e.max_messages:
         message = waiting.first
         m = MESSAGE(message)
@@ -129,9 +141,10 @@ def take_batch(worker, number):
         waiting.messages -= 1
         store(w.batch + 8 * count, message)
         rows += m.rows
+        listed += max(1, m.rows)
         count += 1
-    waiting.rows -= rows
-    store(w.lists + LINE * 2 * e.node_count + 8 * number, waiting.messages)
+    waiting.rows -= listed
+    show_ready(worker, number)
     store(w.calls + 8 * number, load(w.calls + 8 * number) + 1)
     store(w.rows + 8 * number, load(w.rows + 8 * number) + rows)
     return count, rows
@@ -195,7 +208,7 @@ def run_worker(worker, updater):
     """Work until every instance is home or all are told to stop; `updater` is the address of the update operation."""
     w = WORKER(worker)
     e = ENGINE(w.engine)
-    counts = integers(w.lists + LINE * 2 * e.node_count, 2 * e.node_count)
+    ready = integers(w.lists + LINE * 2 * e.node_count, 2 * e.node_count)
     turns, idle_since = 0, 0
     while load_acquire(w.engine + STOP) == 0:
         deliver_all(worker)
@@ -207,7 +220,7 @@ def run_worker(worker, updater):
             if status != DONE:
                 fail(worker, node, FORWARD, status)
             continue
-        number = choose(counts, e.node_count)
+        number = choose(ready, e.node_count)
         if number >= 0:
             if turns > 0:
                 w.idle_nanoseconds += nanoseconds() - idle_since

@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+from numba import njit
+
+from ampnet.runtime import policy
+
+
+@njit
+def choose(ready):
+    return policy.choose(ready, len(ready) // 2)
+
+
+@njit
+def ready_rows(rows, first, limit):
+    return policy.ready_rows(rows, first, limit)
+
+
+@pytest.mark.parametrize("backward, forward, expected", [
+    ([0, 0, 0], [0, 0, 0], -1),
+    ([0, 1, 0], [9, 9, 9], 1),     # backward before forward
+    ([3, 5, 4], [0, 0, 0], 1),     # the most rows
+    ([0, 0, 0], [3, 5, 4], 4),
+    ([2, 2, 2], [0, 0, 0], 0),     # equals: nearest to the end, backward
+    ([0, 0, 0], [2, 2, 0], 4),     # and forward
+])
+def test_choice(backward, forward, expected):
+    assert choose(np.array(backward + forward, np.int64)) == expected
+
+
+@pytest.mark.parametrize("rows, first, limit, expected", [(5, 1, 128, 5), (700, 1, 128, 128), (700, 100, 128, 100),
+                                                          (700, 100, 250, 200), (500, 500, 128, 500), (3, 3, 1, 3)])
+def test_rows_one_operation_can_take(rows, first, limit, expected):
+    assert ready_rows(rows, first, limit) == expected
