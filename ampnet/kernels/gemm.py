@@ -342,6 +342,8 @@ def outer_product(x_rows, d_rows, rows, g):
         return
     chunk = FAR_BYTES // (4 * outer)   # rows of D that stay in the first cache
     if chunk >= 24:
+        pieces = (rows + chunk - 1) // chunk
+        chunk = (rows + pieces - 1) // pieces   # equal pieces: a short one would be mostly loading and storing of G
         for start in range(0, rows, chunk):
             count = min(chunk, rows - start)
             for first in range(0, inner, 6):
@@ -358,12 +360,12 @@ def transpose(source, target):
     m, n = source.shape
     whole_m, whole_n = m - m % 8, n - n % 8
     s, t = source.ctypes.data, target.ctypes.data
-    for i in range(0, whole_m, 8):
-        for j in range(0, whole_n, 8):
+    for j in range(0, whole_n, 8):
+        for i in range(0, whole_m, 8):
             _transpose_tile(s + 4 * (i * n + j), n, t + 4 * (j * m + i), m)
-        for j in range(whole_n, n):
-            for r in range(i, i + 8):
-                target[j, r] = source[r, j]
+    for j in range(whole_n, n):
+        for r in range(whole_m):
+            target[j, r] = source[r, j]
     for r in range(whole_m, m):
         for j in range(n):
             target[j, r] = source[r, j]

@@ -99,8 +99,7 @@ def deliver(worker, message):
     store(w.received + 8 * port, load(w.received + 8 * port) + 1)
     if n.immediate != 0:
         store(w.batch, message)
-        copy_state(w.recent, message)
-        w.culprit = 0
+        w.culprit = message
         status = call_operation(n.forward if forward else n.backward, worker, node, w.batch, 1)
         if status != DONE:
             fail(worker, node, FORWARD if forward else BACKWARD, status)
@@ -138,6 +137,7 @@ def take_batch(worker, number):
         if count > 0 and rows + m.rows > e.max_batch:
             break
         waiting.first = m.next
+        m.next = 0   # from here on `next` is the operation's, to hang blocks on one another
         waiting.messages -= 1
         store(w.batch + 8 * count, message)
         rows += m.rows

@@ -39,7 +39,8 @@ def save(path, machine, position):
             arrays[f"optimizer.{i}.{name}"] = state
     versions = {n.name: int(spec.record["version"][0])
                 for n, spec in zip(machine.graph.nodes, machine.engine.nodes, strict=True) if n.parameters}
-    metadata = {"format": FORMAT, "position": json.dumps(position), "updates": json.dumps(versions)}
+    # One entry: safetensors writes several in an order that differs from call to call.
+    metadata = {FORMAT: json.dumps({"position": position, "updates": versions})}
     write_atomically(path, to_bytes(arrays, metadata=metadata))
 
 
@@ -52,11 +53,12 @@ def read(path):
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be read: {error}") from error
-    if metadata.get("format") != FORMAT:
-        raise CheckpointError(f"{path}: is no checkpoint of this program (format {metadata.get('format')!r})")
+    if FORMAT not in metadata:
+        raise CheckpointError(f"{path}: is no checkpoint of this program (it lacks the entry '{FORMAT}')")
     try:
-        return arrays, json.loads(metadata["position"]), json.loads(metadata["updates"])
-    except (KeyError, ValueError) as error:
+        saved = json.loads(metadata[FORMAT])
+        return arrays, saved["position"], saved["updates"]
+    except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: damaged position: {error}") from error
 
 

@@ -76,7 +76,6 @@ class Split(Join):
 @helper
 def gather_part(worker, node, message):
     """Keep a part; returns the chain of all parts when this was the last, 0 before, -1 when its port came already."""
-    MESSAGE(message).next = 0
     if JOIN(node).parts == 2:
         other = take_or_put(node, message, message)
         if other == 0:

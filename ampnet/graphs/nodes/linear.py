@@ -144,8 +144,6 @@ def forward(worker, node, batch, count):
                 copy = new_block(worker, y.shape[0], y.shape[1], message)
                 copy_values(copy, result)
                 MESSAGE(message).next = copy
-            else:
-                MESSAGE(message).next = 0
             if not keep(worker, node, message, self.version):
                 return blame(worker, message, SAME_STATE)
         else:

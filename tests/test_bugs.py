@@ -1,0 +1,44 @@
+"""Each bug once met, with the test that would have met it."""
+
+import numpy as np
+import pytest
+
+from ampnet.datasets import Column, Instances, list_reduction
+from ampnet.errors import OperationError
+from ampnet.graphs import Machine, mlp, rnn
+
+
+def test_clearing_after_a_failure_follows_no_stale_links_of_kept_messages():
+    """Messages kept as activations still had the link of the waiting list they came from; clearing walked along it."""
+    data = list_reduction.load(seed=0, train=300, valid=1).train
+    for seed in range(5):
+        graph = rnn(embedding=8, hidden=8).initialise(seed)
+        machine = Machine(graph, min_update_frequency=10)
+        machine.optimizer("sgd", 1e30)
+        with pytest.raises(OperationError):
+            machine.run(data, max_active_keys=50)
+        assert machine.engine.states_kept() == [0] * len(graph.nodes)
+
+
+def test_large_messages_run_depth_first():
+    """With eight batches in flight all eight went through the first layer before one came back: SGD diverged on MNIST."""
+    rng = np.random.default_rng(0)
+    offsets = np.arange(0, 401, 20)
+    data = Instances({"pixels": Column(rng.random((400, 12)), offsets, name="pixels"),
+                      "label": Column(rng.integers(0, 4, 400), offsets, name="label")})
+    machine = Machine(mlp(12, 4, hidden=10, layers=4), min_update_frequency=1, max_batch=20)
+    machine.optimizer("sgd", 0.1)
+    run = machine.run(data, max_active_keys=8)
+    assert run.gradients.max() == 20 and run.staleness.max() == 0
+
+
+def test_two_checkpoints_of_the_same_state_are_the_same_bytes(tmp_path):
+    """safetensors writes several metadata entries in an order that differs from call to call."""
+    from ampnet.training import checkpoint
+    machine = Machine(rnn(embedding=8, hidden=8).initialise(0))
+    machine.optimizer("adam")
+    written = set()
+    for i in range(10):
+        checkpoint.save(tmp_path / f"{i}", machine, {"epoch": 1, "best": 0.5, "seed": 0})
+        written.add((tmp_path / f"{i}").read_bytes())
+    assert len(written) == 1
