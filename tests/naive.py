@@ -10,6 +10,19 @@ ACTIVATIONS = {
 }
 
 
+def gather(table, ids):
+    """Rows of the table."""
+    return table[ids]
+
+
+def scatter_add(gradient, ids, rows):
+    """The gradient with rows added where `gather` took them."""
+    gradient = gradient.copy()
+    for i, row in zip(ids, rows, strict=True):
+        gradient[i] += row
+    return gradient
+
+
 def softmax_cross_entropy(logits, labels):
     """(loss summed over rows, gradient, correct rows)."""
     shifted = logits - logits.max(axis=1, keepdims=True)
@@ -43,6 +56,27 @@ def step(name, w, g, first, second, rate, beta1, beta2, epsilon, decay, number):
     second = beta2 * second + (1 - beta2) * g * g
     m, v = first / (1 - beta1 ** number), second / (1 - beta2 ** number)
     return w - rate * m / (np.sqrt(v) + epsilon), first, second
+
+
+def squared_norm(gradient):
+    """Sum of squares."""
+    return (np.asarray(gradient, np.float64) ** 2).sum()
+
+
+def clip_factor(squared, scale, clip):
+    """min(1, clip / norm of the scaled gradient); clip 0 never clips."""
+    norm = np.sqrt(squared) * scale
+    return min(1.0, clip / norm) if clip and norm else 1.0
+
+
+def learning_rate(schedule, base, instances, total, warmup, step_every, step_factor):
+    """The rate after so many training instances."""
+    factor = {
+        "constant": lambda: 1.0,
+        "step": lambda: np.prod([step_factor] * (instances // step_every)),
+        "cosine": lambda: (1 + np.cos(np.pi * min(instances, total) / total)) / 2,
+    }[schedule]()
+    return base * factor * (min(1.0, (instances + 1) / warmup) if warmup else 1.0)
 
 
 def finite_difference(function, x, epsilon=1e-6):

@@ -1,4 +1,4 @@
-"""Losses and their gradients. Compiled without fast-math, so that a NaN or an infinity in the input shows in the loss."""
+"""Losses and their gradients, compiled without fast-math: a NaN or an infinity in the input shows in the loss."""
 
 import math
 
@@ -10,7 +10,7 @@ def softmax_cross_entropy(logits, labels, gradient, scale, with_gradient):
     """L = sum over rows of -log softmax(x)[label]; gradient = (softmax(x) - onehot(label)) * scale.
 
     logits, gradient (rows, classes) float32, may be the same array; labels (rows,) float32 holding whole numbers.
-    Returns (loss float64, rows whose first largest logit is at the label).
+    Returns (loss float64, rows whose first largest logit is at the label). The loss is not finite if any logit is not.
     """
     loss, correct = 0.0, 0
     classes = logits.shape[1]
@@ -19,10 +19,11 @@ def softmax_cross_entropy(logits, labels, gradient, scale, with_gradient):
         for j in range(1, classes):
             if logits[r, j] > logits[r, best]:
                 best = j
-        largest, total = float(logits[r, best]), 0.0
+        largest, total, trap = float(logits[r, best]), 0.0, 0.0
         for j in range(classes):
             total += math.exp(logits[r, j] - largest)
-        loss += math.log(total) + largest - logits[r, label]
+            trap += 0.0 * logits[r, j]  # 0, or NaN where the logit is -inf, whose exponential 0 would hide it
+        loss += math.log(total) + largest - logits[r, label] + trap
         correct += label == best
         if with_gradient:
             for j in range(classes):

@@ -1,6 +1,7 @@
 """Optimizers on flat float32 arrays, and learning-rate schedules.
 
-The rules are those of torch.optim: weight decay is added to the gradient, momentum has no dampening, Adam corrects its bias.
+The rules are those of torch.optim: weight decay is added to the gradient, momentum has no dampening, Adam corrects its
+bias.
 """
 
 import math
@@ -16,7 +17,7 @@ STATES = {SGD: 0, MOMENTUM: 1, ADAGRAD: 1, ADAM: 2}  # state arrays a rule needs
 CONSTANT, STEP, COSINE = range(3)
 SCHEDULES = {"constant": CONSTANT, "step": STEP, "cosine": COSINE}
 
-ZERO, ONE = np.float32(0), np.float32(1)
+ZERO = np.float32(0)
 
 
 @kernel
@@ -27,10 +28,11 @@ def step(code, weight, gradient, first, second, scale, rate, beta1, beta2, epsil
     MOMENTUM  m = beta1 m + g;                          w -= rate m                                     (first: m)
     ADAGRAD   s += g^2;                                 w -= rate g / (sqrt(s) + epsilon)               (first: s)
     ADAM      m = beta1 m + (1 - beta1) g;  v likewise with beta2 and g^2;
-              w -= rate m / (1 - beta1^number) / (sqrt(v / (1 - beta2^number)) + epsilon)               (first: m, second: v)
+              w -= rate m / (1 - beta1^number) / (sqrt(v / (1 - beta2^number)) + epsilon)       (first: m, second: v)
     """
     c, lr, decay_, epsilon_ = np.float32(scale), np.float32(rate), np.float32(decay), np.float32(epsilon)
     b1, b2 = np.float32(beta1), np.float32(beta2)
+    rest1, rest2 = np.float32(1.0 - beta1), np.float32(1.0 - beta2)  # 1 - float32(0.999) would be 1.3e-5 off
     if code == SGD:
         for i in range(len(weight)):
             weight[i] -= lr * (gradient[i] * c + decay_ * weight[i])
@@ -51,23 +53,28 @@ def step(code, weight, gradient, first, second, scale, rate, beta1, beta2, epsil
         root = np.float32(1.0 / math.sqrt(1.0 - beta2 ** number))
         for i in range(len(weight)):
             g = gradient[i] * c + decay_ * weight[i]
-            first[i] = b1 * first[i] + (ONE - b1) * g
-            second[i] = b2 * second[i] + (ONE - b2) * (g * g)
+            first[i] = b1 * first[i] + rest1 * g
+            second[i] = b2 * second[i] + rest2 * (g * g)
             weight[i] -= lr_corrected * first[i] / (np.sqrt(second[i]) * root + epsilon_)
             gradient[i] = ZERO
 
 
-@kernel
+@exact_kernel
 def squared_norm(gradient):
     """Sum of squares in float64 of a (n,) float32 array; not finite exactly when an element is not.
 
-    The fast-math set lets this be summed in lanes but not assume that there is no NaN; float32 squares cannot overflow
-    in float64.
+    A square of a float32 cannot overflow in float64. Four sums, because one would wait for each addition; written out,
+    because without fast-math LLVM may not split it.
     """
-    total = 0.0
-    for i in range(len(gradient)):
-        total += np.float64(gradient[i]) * np.float64(gradient[i])
-    return total
+    a = b = c = d = 0.0
+    whole = len(gradient) - len(gradient) % 4
+    for i in range(0, whole, 4):
+        w, x = np.float64(gradient[i]), np.float64(gradient[i + 1])
+        y, z = np.float64(gradient[i + 2]), np.float64(gradient[i + 3])
+        a, b, c, d = a + w * w, b + x * x, c + y * y, d + z * z
+    for i in range(whole, len(gradient)):
+        a += np.float64(gradient[i]) * np.float64(gradient[i])
+    return (a + b) + (c + d)
 
 
 @exact_kernel

@@ -1,9 +1,26 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numba import njit
 
 from ampnet.kernels.activations import CODES, activate, activate_backward, add_bias_activate, exp32
+from ampnet.kernels.compile import exact_kernel, kernel
 from tests.naive import ACTIVATIONS, finite_difference
+
+ROOT = Path(__file__).parents[2]
+COMPILE_CALLERS_FIRST = """
+import numpy as np
+from ampnet.kernels.activations import TANH, activate, add_bias_activate, exp32
+activate(TANH, np.zeros(3, np.float32))
+add_bias_activate(TANH, np.zeros((1, 3), np.float32), np.zeros(3, np.float32))
+assert abs(exp32(np.float32(88.7)) / np.exp(np.float64(np.float32(88.7))) - 1) < 2e-7
+"""
 
 SIZES = [0, 1, 7, 8, 9, 33, 1000]
 
@@ -19,20 +36,47 @@ def ulps(got, expected):
     return np.max(np.abs(got.astype(np.float64) - expected) / spacing)
 
 
-def test_exp_is_within_two_ulps_over_its_whole_range():
-    x = np.linspace(-87.3, 88.7, 400_001).astype(np.float32)
-    y = x.copy()
+def test_exp_is_within_two_ulps_down_to_the_smallest_float():
+    for x in (np.linspace(-104, 88.72, 400_001), np.geomspace(1e-40, 80, 2001), -np.geomspace(1e-40, 80, 2001)):
+        x = x.astype(np.float32)
+        y = x.copy()
+        exp_all(y)
+        assert ulps(y, np.exp(x.astype(np.float64))) <= 2
+
+
+def test_exp_overflows_to_infinity_and_underflows_to_zero():
+    y = np.array([88.73, 89, 1e30, np.inf, -105, -1e30, -np.inf, np.nan], np.float32)
     exp_all(y)
-    assert ulps(y, np.exp(x.astype(np.float64))) <= 2
+    np.testing.assert_array_equal(y, [np.inf] * 4 + [0] * 3 + [np.nan])
 
 
-@pytest.mark.parametrize("name, limit", [("tanh", 4), ("sigmoid", 4)])
-def test_activations_are_within_a_few_ulps(name, limit):
-    for x in (np.linspace(-20, 20, 200_001), np.geomspace(1e-30, 1, 2001)):
+@pytest.mark.parametrize("name, lowest", [("tanh", -100), ("sigmoid", -87)])
+def test_activations_are_within_four_ulps(name, lowest):
+    for x in (np.linspace(lowest, 100, 400_001), np.linspace(-1, 1, 100_001), np.geomspace(1e-40, 50, 2001),
+              -np.geomspace(1e-40, 50, 2001)):
         x = x.astype(np.float32)
         y = x.copy()
         activate(CODES[name], y)
-        assert ulps(y, ACTIVATIONS[name][0](x.astype(np.float64))) <= limit
+        assert ulps(y, ACTIVATIONS[name][0](x.astype(np.float64))) <= 4
+
+
+def test_exp_stays_exact_when_its_callers_are_compiled_first(tmp_path):
+    """Numba hands fast-math down to callees and caches the result: what is compiled first decided what exp returned."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", COMPILE_CALLERS_FIRST], cwd=ROOT, env=environment, check=True)
+
+
+@pytest.mark.xfail(reason="exact_kernel sets no fast-math flags, so it takes its first caller's", strict=False)
+def test_an_exact_kernel_stays_exact_under_a_fast_math_caller():
+    @exact_kernel
+    def rounding_error(a, b):
+        return (a + b) - a
+
+    @kernel
+    def caller(a, b):
+        return rounding_error(a, b)
+
+    assert caller(np.float32(1e8), np.float32(1)) == 0
 
 
 @pytest.mark.parametrize("name", CODES)
@@ -71,6 +115,28 @@ def test_bias_and_activation_in_one_pass(name, shape):
     add_bias_activate(CODES[name], y, bias)
     expected = ACTIVATIONS[name][0](x.astype(np.float64) + bias)
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(list(CODES)), st.integers(0, 5), st.integers(0, 40), st.integers(0, 2**32 - 1))
+def test_bias_and_activation_equal_the_twin_for_any_shape(name, rows, cols, seed):
+    rng = np.random.default_rng(seed)
+    x, bias = rng.normal(0, 3, (rows, cols)).astype(np.float32), rng.normal(size=cols).astype(np.float32)
+    y = x.copy()
+    add_bias_activate(CODES[name], y, bias)
+    np.testing.assert_allclose(y, ACTIVATIONS[name][0](x.astype(np.float64) + bias), rtol=1e-5, atol=1e-6)
+
+
+def test_a_nan_in_values_or_bias_stays():
+    for name in CODES:
+        for at in range(9):
+            y, bias = np.zeros((2, 9), np.float32), np.zeros(9, np.float32)
+            y[1, at] = np.nan
+            add_bias_activate(CODES[name], y, bias)
+            assert np.isnan(y[1, at]) and np.isnan(y).sum() == 1
+            y, bias[at] = np.zeros((2, 9), np.float32), np.nan
+            add_bias_activate(CODES[name], y, bias)
+            assert np.isnan(y[:, at]).all() and np.isnan(y).sum() == 2
 
 
 @pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid"])
