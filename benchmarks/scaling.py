@@ -32,7 +32,8 @@ def main():
             machine.flush()
             if round_:   # the first round warms up
                 rates[workers].append(images.examples / run.seconds)
-                print(f"{workers} worker(s): {rates[workers][-1]:,.0f} images/s, busy {[round(b, 2) for b in run.busy]}", flush=True)
+                busy = " ".join(f"{b:.0%}" for b in run.busy)
+                print(f"{workers} worker(s): {rates[workers][-1]:,.0f} images/s, busy {busy}", flush=True)
     print(f"ratio of medians: {median(rates[2]) / median(rates[1]):.2f}")
 
 

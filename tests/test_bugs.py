@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from numba import njit
 
 from ampnet.datasets import Column, Instances, list_reduction
 from ampnet.errors import OperationError
 from ampnet.graphs import Machine, mlp, rnn
+from ampnet.runtime.atomics import nanoseconds
 
 
 def test_clearing_after_a_failure_follows_no_stale_links_of_kept_messages():
@@ -18,6 +20,19 @@ def test_clearing_after_a_failure_follows_no_stale_links_of_kept_messages():
         with pytest.raises(OperationError):
             machine.run(data, max_active_keys=50)
         assert machine.engine.states_kept() == [0] * len(graph.nodes)
+
+
+@njit
+def ask_the_clock(times):
+    total = 0
+    for _ in range(times):
+        total |= nanoseconds()
+    return total
+
+
+def test_reading_the_clock_in_a_loop_does_not_grow_the_stack():
+    """Each reading took 16 bytes of stack until the function returned: two workers with one instance crashed in an epoch."""
+    assert ask_the_clock(3_000_000) > 0
 
 
 def test_large_messages_run_depth_first():

@@ -6,4 +6,5 @@ from numba import njit
 FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
 kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
-exact_kernel = njit(cache=True, nogil=True, error_model="numpy")
+# fastmath is named: left out, Numba would compile a callee with the flags of its first caller.
+exact_kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath=False)

@@ -109,7 +109,7 @@ def sleep_microseconds(context, duration):
 def nanoseconds(context):
     """The monotonic clock, the same as Python's `time.monotonic_ns`."""
     def generate(context, builder, signature, arguments):
-        pair = builder.alloca(ir.ArrayType(I64, 2))
+        pair = cgutils.alloca_once(builder, ir.ArrayType(I64, 2))   # in the entry block: a loop must not grow the stack
         clock = ir.Constant(I32, time.CLOCK_MONOTONIC)
         address = builder.ptrtoint(pair, I64)
         builder.call(_external(builder, "clock_gettime", I32, [I32, I64]), [clock, address])

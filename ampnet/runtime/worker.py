@@ -30,8 +30,11 @@ from .queue import pop, push
 from .records import ENGINE, ENGINE_DTYPE, NODE, TRACE, WAITING, WORKER, offset
 
 STOP, FAILED = offset(ENGINE_DTYPE, "stop"), offset(ENGINE_DTYPE, "failed")
-SPINS, YIELDS = 4000, 200        # turns before an idle worker yields, and before it sleeps
-SLEEP_MIN, SLEEP_MAX = 20, 1000  # microseconds; doubles from one to the other
+# An idle worker spins, then yields the core, then sleeps. It stays awake for longer than the longest sleep: otherwise two
+# workers that wait for each other's messages would each find the other asleep, at every hop.
+SPINS = 2000                # turns
+AWAKE_NANOSECONDS = 2_000_000
+SLEEP_MAX = 1000            # microseconds
 UPDATE_OPERATION = 2             # "direction" of a failure inside an update
 EVENT_WORDS = 5                  # start, end, waiting list, messages, rows
 
@@ -192,15 +195,16 @@ def serve(worker, number, updater):
 
 
 @helper
-def rest(turns):
+def rest(worker, turns, idle_since):
     """Wait a little: longer the longer there was nothing to do."""
     if turns < SPINS:
         return
-    if turns < SPINS + YIELDS:
+    idle = nanoseconds() - idle_since
+    if idle < AWAKE_NANOSECONDS:
         yield_core()
         return
-    doubled = min(turns - SPINS - YIELDS, 10)
-    sleep_microseconds(min(SLEEP_MIN << doubled, SLEEP_MAX))
+    WORKER(worker).asleep = 1
+    sleep_microseconds(min(idle // 10_000, SLEEP_MAX))
 
 
 @cfunc(types.int64(types.int64, types.int64), cache=True, nopython=True, error_model="numpy")
@@ -233,8 +237,7 @@ def run_worker(worker, updater):
         if turns == 0:
             idle_since = nanoseconds()
         turns += 1
-        w.asleep = turns > SPINS + YIELDS
-        rest(turns)
+        rest(worker, turns, idle_since)
     w.asleep = 0
     if turns > 0:
         w.idle_nanoseconds += nanoseconds() - idle_since

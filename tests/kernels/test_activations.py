@@ -66,7 +66,6 @@ def test_exp_stays_exact_when_its_callers_are_compiled_first(tmp_path):
     subprocess.run([sys.executable, "-c", COMPILE_CALLERS_FIRST], cwd=ROOT, env=environment, check=True)
 
 
-@pytest.mark.xfail(reason="exact_kernel sets no fast-math flags, so it takes its first caller's", strict=False)
 def test_an_exact_kernel_stays_exact_under_a_fast_math_caller():
     @exact_kernel
     def rounding_error(a, b):
