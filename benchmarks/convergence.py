@@ -34,7 +34,7 @@ def main():
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     data = list_reduction.load(options.seed)
-    print("| workers | max_active_keys | epochs to 97 % | seconds | instances/s | rows an operation | cell's staleness | busy |")
+    print("| workers | max_active_keys | epochs to 97 % | seconds | instances/s | rows an operation | staleness | busy |")
     print("|---|---|---|---|---|---|---|---|")
     rows = []
     for workers in WORKERS:

@@ -23,7 +23,7 @@ def ampnet(*arguments, env=None, timeout=240):
                           timeout=timeout, env={**os.environ, **(env or {})}, cwd=ROOT)
 
 
-def one_line(result, code, *texts):
+def check_one_line(result, code, *texts):
     """The command failed with this exit code and one line on stderr that holds the texts."""
     errors = [line for line in result.stderr.splitlines() if not line.startswith("compiling kernels")]
     assert result.returncode == code, result.stderr
@@ -78,7 +78,7 @@ def test_train_eval_and_the_files_of_a_run(tmp_path):
     result = ampnet("eval", out, "--json")
     assert json.loads(result.stdout)["metric"] == pytest.approx(max(row["valid_metric"] for row in rows))
     assert "accuracy" in ampnet("eval", out).stdout
-    one_line(ampnet(*SMALL, "--out", out), 1, "error:", str(out))   # does not overwrite a run
+    check_one_line(ampnet(*SMALL, "--out", out), 1, "error:", str(out))   # does not overwrite a run
 
 
 def test_the_target_stops_the_run_and_quiet_prints_nothing(tmp_path):
@@ -107,8 +107,8 @@ def test_mnist_trains_on_files(images, tmp_path):
 
 def test_missing_data_file(images, tmp_path):
     (images / "train-labels-idx1-ubyte.gz").unlink()
-    one_line(train_mnist(images, tmp_path / "run"), 1, "error:", "train-labels-idx1-ubyte")
-    one_line(ampnet("train", "mnist", "--data", tmp_path / "nowhere", "--out", tmp_path / "run"), 1, "nowhere")
+    check_one_line(train_mnist(images, tmp_path / "run"), 1, "error:", "train-labels-idx1-ubyte")
+    check_one_line(ampnet("train", "mnist", "--data", tmp_path / "nowhere", "--out", tmp_path / "run"), 1, "nowhere")
     assert not (tmp_path / "run").exists()
 
 
@@ -129,7 +129,7 @@ def damaged(images, what):
 @pytest.mark.parametrize("what, texts", [("truncated", []), ("magic", []), ("label", ["10", "13"]), ("size", ["27"])])
 def test_damaged_data_files(images, tmp_path, what, texts):
     path = damaged(images, what)
-    one_line(train_mnist(images, tmp_path / "run"), 1, "error:", path.name, *texts)
+    check_one_line(train_mnist(images, tmp_path / "run"), 1, "error:", path.name, *texts)
     assert not (tmp_path / "run").exists()
 
 
@@ -150,22 +150,22 @@ def test_damaged_data_files(images, tmp_path, what, texts):
     (("--resume",), 1, ""),
 ])
 def test_impossible_options(tmp_path, options, code, text):
-    one_line(ampnet("train", "list-reduction", "--out", tmp_path / "run", *options), code, text)
+    check_one_line(ampnet("train", "list-reduction", "--out", tmp_path / "run", *options), code, text)
     assert not (tmp_path / "run").exists()
 
 
 def test_unknown_task_and_unwritable_out(tmp_path):
-    one_line(ampnet("train", "cifar"), 2, "cifar")
+    check_one_line(ampnet("train", "cifar"), 2, "cifar")
     (tmp_path / "file").write_text("")
-    one_line(ampnet(*SMALL, "--out", tmp_path / "file" / "run"), 1, "error:", "file")
-    one_line(ampnet("eval", tmp_path / "nothing"), 1, "nothing")
+    check_one_line(ampnet(*SMALL, "--out", tmp_path / "file" / "run"), 1, "error:", "file")
+    check_one_line(ampnet("eval", tmp_path / "nothing"), 1, "nothing")
 
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_divergence_ends_with_code_3_and_names_node_instance_and_update(tmp_path, workers):
     out = tmp_path / "run"
     result = ampnet(*SMALL, "--lr", "1e30", "--optimizer", "sgd", "--clip", 0, "--workers", workers, "--out", out)
-    one_line(result, 3, "node '", "instance ", "update ")
+    check_one_line(result, 3, "node '", "instance ", "update ")
     assert ampnet("eval", out).returncode == 0   # the checkpoint from before is whole
 
 

@@ -19,7 +19,7 @@ def folder(small_mnist):
     return small_mnist / "mnist"
 
 
-def fails(call, *parts):
+def check_fails(call, *parts):
     """`call` raises a DataError of one line, with these parts in it."""
     with pytest.raises(DataError) as caught:
         call()
@@ -79,19 +79,19 @@ def test_any_bytes_give_an_array_or_a_data_error(tmp_path_factory, raw):
 @pytest.mark.parametrize("name", mnist.PACKED_SHA256)
 def test_missing_file(folder, name):
     (folder / name).unlink()
-    fails(lambda: mnist.load(folder), name, "no such file")
+    check_fails(lambda: mnist.load(folder), name, "no such file")
 
 
 def test_read_idx_of_nothing(tmp_path):
-    fails(lambda: mnist.read_idx(tmp_path / "gone.gz"), "gone.gz", "no such file")
-    fails(lambda: mnist.read_idx(tmp_path), tmp_path.name, "cannot be read")
+    check_fails(lambda: mnist.read_idx(tmp_path / "gone.gz"), "gone.gz", "no such file")
+    check_fails(lambda: mnist.read_idx(tmp_path), tmp_path.name, "cannot be read")
 
 
 @pytest.mark.parametrize("kept", [0, 1, 5, 12, 30, -20, -8, -1])
 def test_truncated_gzip(folder, kept):
     path = folder / TRAIN_IMAGES
     path.write_bytes(path.read_bytes()[:kept])
-    fails(lambda: mnist.load(folder), TRAIN_IMAGES, "expected")
+    check_fails(lambda: mnist.load(folder), TRAIN_IMAGES, "expected")
 
 
 @pytest.mark.parametrize("place", [0, 2, 30, 300, -6, -2])
@@ -100,47 +100,47 @@ def test_corrupt_gzip(folder, place):
     raw = bytearray(path.read_bytes())
     raw[place] ^= 0xFF
     path.write_bytes(raw)
-    fails(lambda: mnist.load(folder), TRAIN_IMAGES, "expected a gzip file")
+    check_fails(lambda: mnist.load(folder), TRAIN_IMAGES, "expected a gzip file")
 
 
 def test_unpacked_bytes_in_a_packed_name(folder):
     (folder / TRAIN_LABELS).write_bytes(idx_bytes([1] * 25))
-    fails(lambda: mnist.load(folder), TRAIN_LABELS, "expected a gzip file")
+    check_fails(lambda: mnist.load(folder), TRAIN_LABELS, "expected a gzip file")
 
 
 @pytest.mark.parametrize("start", [b"", b"\0\0", b"\0\0\x08\0", b"\0\0\x09\x03", b"\x01\0\x08\x03", b"\0\x01\x08\x03"])
 def test_wrong_magic_number(tmp_path, start):
     path = tmp_path / "images"
     path.write_bytes(start + (b"\0" * 12 if len(start) == 4 else b""))
-    fails(lambda: mnist.read_idx(path), "images", "expected the IDX magic number 0 0 8 N, N dimensions")
-    fails(lambda: mnist.read_idx(path, 3), "images", "expected the IDX magic number 0 0 8 3, found")
+    check_fails(lambda: mnist.read_idx(path), "images", "expected the IDX magic number 0 0 8 N, N dimensions")
+    check_fails(lambda: mnist.read_idx(path, 3), "images", "expected the IDX magic number 0 0 8 3, found")
 
 
 def test_images_in_the_place_of_labels(folder):
     shutil.copy(folder / TRAIN_IMAGES, folder / TRAIN_LABELS)
-    fails(lambda: mnist.load(folder), TRAIN_LABELS, "magic number 0 0 8 1, found 0 0 8 3")
+    check_fails(lambda: mnist.load(folder), TRAIN_LABELS, "magic number 0 0 8 1, found 0 0 8 3")
 
 
 def test_truncated_header(tmp_path):
     (tmp_path / "images").write_bytes(b"\0\0\x08\x03\0\0\0\x01")
-    fails(lambda: mnist.read_idx(tmp_path / "images"), "header of 16 bytes, found 8")
+    check_fails(lambda: mnist.read_idx(tmp_path / "images"), "header of 16 bytes, found 8")
 
 
 @pytest.mark.parametrize(("change", "found"), [(lambda raw: raw[:-1], 2), (lambda raw: raw + b"\0", 4)])
 def test_wrong_payload(tmp_path, change, found):
     (tmp_path / "labels").write_bytes(change(idx_bytes([1, 2, 3])))
-    fails(lambda: mnist.read_idx(tmp_path / "labels"), "labels", f"expected 3 bytes of data (3), found {found}")
+    check_fails(lambda: mnist.read_idx(tmp_path / "labels"), "labels", f"expected 3 bytes of data (3), found {found}")
 
 
 def test_sizes_beyond_any_memory(tmp_path):
     (tmp_path / "huge").write_bytes(bytes((0, 0, 8, 3)) + b"\xff" * 12)
-    fails(lambda: mnist.read_idx(tmp_path / "huge"), "found 0")
+    check_fails(lambda: mnist.read_idx(tmp_path / "huge"), "found 0")
 
 
 @pytest.mark.parametrize("shape", [(25, 27, 27), (25, 28, 27), (25, 784, 1)])
 def test_wrong_image_size(folder, shape):
     write_idx(folder / TRAIN_IMAGES, np.zeros(shape))
-    fails(lambda: mnist.load(folder), TRAIN_IMAGES, "expected images of 28x28", f"found {shape[1]}x{shape[2]}")
+    check_fails(lambda: mnist.load(folder), TRAIN_IMAGES, "expected images of 28x28", f"found {shape[1]}x{shape[2]}")
 
 
 @pytest.mark.parametrize("value", [10, 255])
@@ -148,19 +148,19 @@ def test_label_out_of_range(folder, value):
     labels = np.zeros(25)
     labels[17] = value
     write_idx(folder / TRAIN_LABELS, labels)
-    fails(lambda: mnist.load(folder), TRAIN_LABELS, "row 17", f"found {value}")
+    check_fails(lambda: mnist.load(folder), TRAIN_LABELS, "row 17", f"found {value}")
 
 
 @pytest.mark.parametrize("count", [0, 24, 26])
 def test_counts_differ(folder, count):
     write_idx(folder / TRAIN_LABELS, np.zeros(count))
-    fails(lambda: mnist.load(folder), TRAIN_LABELS, "expected 25 labels", f"found {count}")
+    check_fails(lambda: mnist.load(folder), TRAIN_LABELS, "expected 25 labels", f"found {count}")
 
 
 def test_no_images(folder):
     write_idx(folder / TRAIN_IMAGES, np.zeros((0, 28, 28)))
     write_idx(folder / TRAIN_LABELS, np.zeros(0))
-    fails(lambda: mnist.load(folder), TRAIN_IMAGES, "at least one image")
+    check_fails(lambda: mnist.load(folder), TRAIN_IMAGES, "at least one image")
 
 
 @pytest.mark.parametrize("batch", [0, -1, 2.5])
@@ -170,7 +170,7 @@ def test_bad_batch(folder, batch):
 
 
 def test_check_wants_the_published_bytes(folder):
-    fails(lambda: mnist.check(folder), TRAIN_IMAGES, "sha256")
+    check_fails(lambda: mnist.check(folder), TRAIN_IMAGES, "sha256")
     assert not mnist.intact(folder / TRAIN_IMAGES)
     assert not mnist.intact(folder / "absent" / TRAIN_IMAGES)
 
