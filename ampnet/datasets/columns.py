@@ -39,10 +39,10 @@ class Column:
     DataError : a value is not finite, an id is 2**24 or more, or shapes or offsets do not fit.
     """
 
-    __slots__ = ("name", "offsets", "values")
+    __slots__ = ("_integers", "name", "offsets", "values")
 
     def __init__(self, values, offsets=None, name: str = "column"):
-        self.name = name
+        self.name, self._integers = name, None
         self.values = _as_values(values, name)
         if offsets is None:
             offsets = np.arange(len(self.values) + 1)
@@ -55,6 +55,16 @@ class Column:
     @property
     def rows(self) -> int:
         return len(self.values)
+
+    def integers(self) -> np.ndarray:
+        """The values as int32, (total rows, width), made once; `DataError` where one is no whole number."""
+        if self._integers is None:
+            whole = self.values.astype(np.int32)
+            if not np.array_equal(whole, self.values):
+                row, value = _first(self.values, whole != self.values)
+                raise DataError(f"column {self.name!r}, row {row}: {value} is no whole number, expected one")
+            self._integers = whole
+        return self._integers
 
     def __len__(self) -> int:
         """Number of instances."""

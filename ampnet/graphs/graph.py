@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import CheckpointError, DataError, GraphError
 from .nodes.sources import Matrix, Rows, Zeros
-from .state import parse_fields
+from .state import Layout, parse_fields, parse_tables
 
 
 class Graph:
@@ -15,10 +15,13 @@ class Graph:
     state: names of the state's integer fields besides `instance`, separated by spaces. Nodes join the graph when they are
     called on outputs of its nodes; `rows`, `matrix` and `zeros` are where instances come in. A state field is 0 at the
     start unless a source numbers (`index`) or counts (`count`) rows in it.
+
+    tables: names of integer data columns that state functions look things up in, separated by spaces.
     """
 
-    def __init__(self, state=""):
+    def __init__(self, state="", tables=""):
         self.fields = parse_fields(state)
+        self.tables = parse_tables(tables)
         self.nodes = []
         self._names = Counter()
         self.initialised = False
@@ -88,7 +91,7 @@ class Graph:
             if node not in reached:
                 raise GraphError(f"'{node.name}' cannot be reached from any source")
         for node in self.nodes:
-            node.check_state(self.fields)
+            node.check_state(self.layout)
             if node.index_field is not None:
                 self.field_number(node.index_field, f"'{node.name}'")
         self._fills()
@@ -112,8 +115,14 @@ class Graph:
 
     @property
     def columns(self):
-        """Names of the data columns the graph reads, in a fixed order."""
-        return sorted({node.column for node in self.nodes if node.column is not None})
+        """Names of the data columns that nodes read, in a fixed order. Behind them a run has the tables."""
+        return sorted({name for node in self.nodes for name in node.read_columns})
+
+    @property
+    def layout(self):
+        """What state functions can name."""
+        first = len(self.columns)
+        return Layout(self.fields, tuple((name, first + i) for i, name in enumerate(self.tables)))
 
     def state_fills(self):
         """For each state field the number of the column whose row count fills it, or -1."""
@@ -122,10 +131,13 @@ class Graph:
 
     def check_data(self, instances):
         """Raise DataError where the data lack a column or hold a value that some node cannot take."""
-        for name in self.columns:
+        for name in (*self.columns, *self.tables):
             if name not in instances.columns:
                 have = ", ".join(sorted(instances.columns)) or "none"
                 raise DataError(f"the graph reads column '{name}' but the data have: {have}")
+        for name in self.tables:
+            if instances.columns[name].integers().shape[1] != 1:
+                raise DataError(f"column '{name}' is a table and must have width 1, got {instances.columns[name].width}")
         for node in self.nodes:
             node.check_data(instances.columns)
 

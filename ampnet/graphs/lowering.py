@@ -67,12 +67,33 @@ class Machine:
         for parameter in self.graph.named_parameters().values():
             parameter.use_optimizer(CODES[name])
 
-    def run(self, instances, order=None, row_index=None, **options):
-        """Run `Instances` (checked against the graph) in an order; options and result as in `Engine.run`."""
+    def run(self, instances, order=None, row_index=None, predict=False, **options):
+        """Run `Instances` (checked against the graph) in an order; options and result as in `Engine.run`.
+
+        predict: also give `Run.predictions`, loss name -> (target rows of its column, its prediction_width) float32, NaN
+        where none was made.
+        """
         self.graph.check_data(instances)
         columns = [(instances.columns[name].values, instances.columns[name].offsets) for name in self.graph.columns]
+        columns += [(instances.columns[name].integers(), instances.columns[name].offsets) for name in self.graph.tables]
         order = np.arange(len(instances)) if order is None else order
-        return self.engine.run(columns, order, row_index=row_index, **options)
+        predictions = self._lay_out_predictions(instances) if predict else {}
+        try:
+            run = self.engine.run(columns, order, row_index=row_index, **options)
+        finally:
+            for node, spec in zip(self.graph.nodes, self.engine.nodes, strict=True):
+                if node.is_loss:
+                    spec.record["predictions"] = 0
+        run.predictions = predictions
+        return run
+
+    def _lay_out_predictions(self, instances):
+        predictions = {}
+        for node, spec in zip(self.graph.nodes, self.engine.nodes, strict=True):
+            if node.is_loss:
+                rows = np.full((instances.columns[node.column].rows, node.prediction_width), np.nan, np.float32)
+                predictions[node.name], spec.record["predictions"] = rows, rows.ctypes.data
+        return predictions
 
     def flush(self):
         """Apply leftover gradients, as at the end of an epoch."""

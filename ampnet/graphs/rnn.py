@@ -1,27 +1,39 @@
-"""Variable-length recurrent network.
+"""Variable-length recurrent network, plain or LSTM.
 
     tokens -> Embedding --+
                           Concat -> Linear + ReLU -> Cond --(last)--> Linear -> loss
     h0 ------> Phi -------+                           |
                 ^------------ Isu(position + 1) <-----+ (more)
+
+With `cell="lstm"` an LSTMCell stands for Concat and Linear, [h | c] goes round, and Narrow takes h of the last one.
 """
 
+from ..errors import GraphError
 from .graph import Graph
-from .nodes import Concat, Cond, Embedding, Isu, Linear, Phi, SoftmaxCrossEntropy
+from .nodes import Concat, Cond, Embedding, Isu, Linear, LSTMCell, Narrow, Phi, SoftmaxCrossEntropy
+
+CELLS = ("relu", "lstm")
 
 
-def rnn(vocab=14, classes=10, embedding=128, hidden=128):
+def rnn(vocab=14, classes=10, embedding=128, hidden=128, cell="relu"):
     """h[t] = relu([x[t] | h[t-1]] W + b) over an instance's tokens, then a linear classifier on the last h.
 
-    Reads the columns `tokens` (one id a row) and `label`.
+    cell: "relu", or "lstm". Reads the columns `tokens` (one id a row) and `label`.
     """
+    if cell not in CELLS:
+        raise GraphError(f"rnn: unknown cell {cell!r}; known: {', '.join(CELLS)}")
     g = Graph(state="position length")
     word = Embedding(vocab, embedding, name="embedding")(g.rows("tokens", index="position", count="length"))
-    loop = Phi(name="loop")(g.zeros(hidden, name="h0"))                  # h0 belongs to position 0
-    both = Concat(name="concat")(word, loop)                             # joined by the whole state
-    cell = Linear(embedding + hidden, hidden, "relu", name="cell")(both)
-    more, last = Cond(has_next, name="has_next")(cell)
+    loop = Phi(name="loop")(g.zeros(2 * hidden if cell == "lstm" else hidden, name="h0"))  # belongs to position 0
+    if cell == "lstm":
+        value = LSTMCell(embedding, hidden, name="cell")(word, loop)
+    else:
+        both = Concat(name="concat")(word, loop)                                           # joined by the whole state
+        value = Linear(embedding + hidden, hidden, "relu", name="cell")(both)
+    more, last = Cond(has_next, name="has_next")(value)
     loop.close(Isu(advance, retreat, name="next")(more))
+    if cell == "lstm":
+        last = Narrow(hidden, name="h")(last)
     logits = Linear(hidden, classes, name="classifier")(last)
     SoftmaxCrossEntropy("label", name="loss")(logits)
     return g

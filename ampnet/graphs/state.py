@@ -1,14 +1,18 @@
 """State functions: plain Python over a record of named integers, checked in Python and compiled for the workers.
 
-    def has_next(s): return s.position + 1 < s.length
-    def advance(s):  s.position += 1
+    def has_next(s):    return s.position + 1 < s.length
+    def advance(s):     s.position += 1
+    def climb(s, tree): s.node = tree.parent[s.node]
 
-A state has the field `instance` and up to seven more, all int32; which ones, the graph says.
+A state has the field `instance` and up to seven more, all int32; which ones, the graph says. A function with a further
+parameter gets the instance's tables, integer columns of the data. Functions of nodes that make many messages of one are
+`f(s, i)` or `f(s, i, tables)`, where i numbers the messages.
 """
 
 import inspect
 import random
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numba import cfunc, njit, types
@@ -17,8 +21,16 @@ from numba.core.errors import NumbaError
 from ..errors import GraphError
 from ..runtime.memory import record
 from ..runtime.message import STATE_FIELDS
+from .tables import in_python, tables_function
 
 SAMPLES = 64
+
+
+class Layout(NamedTuple):
+    """What state functions can name: the fields of a state, and the tables with the numbers of their columns."""
+
+    fields: tuple[str, ...]
+    tables: tuple[tuple[str, int], ...] = ()
 
 
 class State:
@@ -57,6 +69,17 @@ def parse_fields(text):
     return names
 
 
+def parse_tables(text):
+    """`"parent left"` -> ("parent", "left"), checked."""
+    names = tuple(text.split())
+    for name in names:
+        if not name.isidentifier() or name.startswith("_"):
+            raise GraphError(f"table '{name}' is not a name")
+    if len(set(names)) != len(names):
+        raise GraphError(f"tables {' '.join(names)!r}: a name occurs twice")
+    return names
+
+
 def sample_states(fields, count=SAMPLES):
     """A fixed set of small states to try functions on."""
     rng = random.Random(0)
@@ -71,18 +94,36 @@ def describe(function):
         return f"'{getattr(function, '__name__', function)}'"
 
 
-def try_function(function, fields, what):
-    """Call a state function on samples; a missing field or any other exception becomes a GraphError."""
-    for state in sample_states(fields):
+def takes_tables(function, member=False):
+    """Whether a state function wants the tables, behind the state and (member) a number."""
+    return len(inspect.signature(function).parameters) > 1 + member
+
+
+def call_in_python(function, state, tables, member=None):
+    """Call a state function as compiled code does; `tables` are those of the state's instance."""
+    arguments = [state] if member is None else [state, member]
+    return function(*arguments, tables) if takes_tables(function, member is not None) else function(*arguments)
+
+
+def try_function(function, layout, what, member=False):
+    """Call a state function on samples; a missing field or table or any other exception becomes a GraphError."""
+    tables = in_python({name: range(SAMPLES) for name, _ in layout.tables})
+    wanted = 1 + member
+    if not wanted <= len(inspect.signature(function).parameters) <= wanted + 1:
+        raise GraphError(f"{what}: state function {describe(function)} must take the state, {'a number, ' * member}"
+                         "and at most the tables besides")
+    for state in sample_states(layout.fields):
         shown = repr(state)
         try:
-            function(state)
+            call_in_python(function, state, tables, 0 if member else None)
         except Exception as error:
             raise GraphError(f"{what}: state function {describe(function)} fails on {shown}: {error}") from error
 
 
 def check_inverse(function, inverse, fields, what):
-    """Try on samples that `inverse` undoes `function`."""
+    """Try on samples that `inverse` undoes `function`; those that read tables can only be tried on data, when it runs."""
+    if takes_tables(function) or takes_tables(inverse):
+        return
     for state in sample_states(fields):
         before, shown = state.as_tuple(), repr(state)
         function(state)
@@ -98,23 +139,35 @@ def state_dtype(fields):
 
 
 @cache
-def compile_function(function, fields):
-    """A state function as a C function int64(int64 address of the state), compiled once; raises GraphError."""
-    view, compiled = record(state_dtype(fields)), njit(function)
+def compile_function(function, layout, member=False):
+    """A state function as a C function int64(int64 state, int64 columns, int64 member), compiled once; raises GraphError."""
+    view, compiled = record(state_dtype(layout.fields)), njit(function)
     try:
+        answer = njit(_caller(view, compiled, layout, member, takes_tables(function, member)))
+        signature = types.int64(*[types.int64] * 3)
         if _returns_something(function):
-            @cfunc(types.int64(types.int64), nopython=True)
-            def call(address):
-                return np.int64(compiled(view(address)))
-        else:
-            @cfunc(types.int64(types.int64), nopython=True)
-            def call(address):
-                compiled(view(address))
-                return 0
+            return cfunc(signature, nopython=True)(lambda state, columns, i: np.int64(answer(state, columns, i)))
+
+        @cfunc(signature, nopython=True)
+        def call(state, columns, i):
+            answer(state, columns, i)
+            return 0
+        return call
     except NumbaError as error:
         reason = str(error).strip().splitlines()[-1]
         raise GraphError(f"state function {describe(function)} cannot be compiled: {reason}") from error
-    return call
+
+
+def _caller(view, function, layout, member, with_tables):
+    """The call of a state function with the arguments it takes."""
+    if with_tables:
+        tables_of = tables_function(layout.tables)
+        if member:
+            return lambda state, columns, i: function(view(state), i, tables_of(columns, view(state).instance))
+        return lambda state, columns, i: function(view(state), tables_of(columns, view(state).instance))
+    if member:
+        return lambda state, columns, i: function(view(state), i)
+    return lambda state, columns, i: function(view(state))
 
 
 def _returns_something(function):

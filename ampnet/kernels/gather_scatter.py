@@ -19,3 +19,21 @@ def scatter_add(gradient, ids, rows):
         target, source = gradient[int(ids[i])], rows[i]
         for j in range(len(target)):
             target[j] += source[j]
+
+
+@kernel
+def pick_rows(x, index, out):
+    """out[i] = x[index[i]]; x (n, width), index (rows,) int64, out (rows, width)."""
+    for i in range(len(index)):
+        source, target = x[index[i]], out[i]
+        for j in range(len(target)):
+            target[j] = source[j]
+
+
+@kernel
+def add_rows(x, source, target, out):
+    """out[target[i]] += x[source[i]]; x (n, width), source and target (edges,) int64, out (m, width)."""
+    for i in range(len(source)):
+        row, total = x[source[i]], out[target[i]]
+        for j in range(len(total)):
+            total[j] += row[j]

@@ -33,6 +33,27 @@ def softmax_cross_entropy(logits, labels, gradient, scale, with_gradient):
 
 
 @exact_kernel
+def select_row(scores, answer, gradient, with_gradient):
+    """L = -log softmax(x)[answer]; gradient = softmax(x) - onehot(answer). scores, gradient (rows,), may be the same.
+
+    Returns (loss float64, number of the first largest score). The loss is not finite if any score is not.
+    """
+    best = 0
+    for i in range(1, len(scores)):
+        if scores[i] > scores[best]:
+            best = i
+    largest, total, trap = float(scores[best]), 0.0, 0.0
+    for i in range(len(scores)):
+        total += math.exp(scores[i] - largest)
+        trap += 0.0 * scores[i]
+    loss = math.log(total) + largest - scores[answer] + trap
+    if with_gradient:
+        for i in range(len(scores)):
+            gradient[i] = math.exp(scores[i] - largest) / total - (1.0 if i == answer else 0.0)
+    return loss, best
+
+
+@exact_kernel
 def squared_error(predictions, targets, gradient, scale, with_gradient):
     """L = sum of 1/2 (p - t)^2; gradient = (p - t) * scale. All (rows, cols) float32; gradient may be predictions.
 

@@ -128,9 +128,9 @@ def call_operation(context, function, worker, node, batch, count):
 
 
 @intrinsic
-def call_state_function(context, function, state):
-    """Call a compiled state function through its address: int64 function(state)."""
+def call_state_function(context, function, state, columns, member):
+    """Call a compiled state function through its address: int64 function(state, columns, member)."""
     def generate(context, builder, signature, arguments):
-        kind = ir.FunctionType(I64, [I64])
+        kind = ir.FunctionType(I64, [I64] * 3)
         return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-    return types.int64(types.int64, types.int64), generate
+    return types.int64(*[types.int64] * 4), generate

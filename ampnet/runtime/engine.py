@@ -66,6 +66,7 @@ class Run:
     staleness: np.ndarray           # mean updates between forward and backward, a node
     updates: np.ndarray             # since the engine was made, a node
     events: list[np.ndarray] = field(default_factory=list)  # by worker: start, end, waiting list, messages, rows
+    predictions: dict[str, np.ndarray] = field(default_factory=dict)  # by loss, where they were wanted
 
     @property
     def messages(self) -> int:
@@ -163,18 +164,19 @@ class Engine:
     def _worker(self, number):
         return self.workers[number:number + 1].ctypes.data
 
-    def run(self, columns, order, *, row_index=None, training=True, max_active_keys=1, instances_before=0, observe=None):
+    def run(self, columns, order, *, row_index=None, training=True, max_active_keys=1, instances_before=0, key=0, observe=None):
         """Send the instances `order` through the nodes; returns a `Run`.
 
         columns: list of (values (rows, width) float32, offsets (instances + 1,) int64), in the order that nodes number
-        them; row_index: permutation of the rows of all columns; observe: called with the number of instances home while
-        the workers run. Raises `OperationError` (or `DivergenceError`) for the first failing operation; on that, and on
-        KeyboardInterrupt, all workers are stopped and joined, and everything in flight is freed.
+        them (tables of state functions: int32); row_index: permutation of the rows of all columns; key: of random draws,
+        uint64; observe: called with the number of instances home while the workers run. Raises `OperationError` (or
+        `DivergenceError`) for the first failing operation; on that, and on KeyboardInterrupt, all workers are stopped and
+        joined, and everything in flight is freed.
         """
         if not self._in_use.acquire(blocking=False):
             raise OperationError("this engine is running already")
         try:
-            kept = self._begin(columns, order, row_index, training, max_active_keys, instances_before)
+            kept = self._begin(columns, order, row_index, training, max_active_keys, instances_before, key)
             started = time.perf_counter()
             try:
                 self._work(observe)
@@ -191,7 +193,7 @@ class Engine:
         finally:
             self._in_use.release()
 
-    def _begin(self, columns, order, row_index, training, max_active_keys, instances_before):
+    def _begin(self, columns, order, row_index, training, max_active_keys, instances_before, key):
         order = np.ascontiguousarray(order, np.int64)
         table = allocate(COLUMN_DTYPE, len(columns))
         for entry, (values, offsets) in zip(table, columns, strict=True):
@@ -204,6 +206,7 @@ class Engine:
         e["columns"], e["order"], e["total"] = table.ctypes.data, order.ctypes.data, len(order)
         e["row_index"] = 0 if row_index is None else row_index.ctypes.data
         e["pending"], e["training"], e["instances_before"] = pending.ctypes.data, int(training), instances_before
+        e["key"] = np.uint64(key).astype(np.int64)
         for name in ("next", "retired", "stop", "failed"):
             e[name] = 0
         for number in range(self.worker_count):

@@ -45,7 +45,7 @@ def _pointer(scalar):
     return cast
 
 
-_float32_at, _int64_at = _pointer(types.float32), _pointer(types.int64)
+_float32_at, _int64_at, _int32_at = map(_pointer, (types.float32, types.int64, types.int32))
 
 
 @helper
@@ -64,6 +64,12 @@ def vector(address, size):
 def integers(address, size):
     """View of int64 words: a table of addresses, counters, offsets."""
     return carray(_int64_at(address), (size,))
+
+
+@helper
+def short_integer(address):
+    """The int32 at an address."""
+    return carray(_int32_at(address), (1,))[0]
 
 
 def layout(*fields, lines=()):

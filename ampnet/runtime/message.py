@@ -11,7 +11,7 @@ new ones with `send`: they go to the worker's outbox, which the worker loop empt
 import numpy as np
 from numba import cfunc, types
 
-from .atomics import c_free, load, store
+from .atomics import c_free, call_state_function, load, store
 from .memory import (
     LINE,
     give_block,
@@ -237,19 +237,37 @@ def list_rows(table, at, message):
 
 
 @helper
-def instance_rows(worker, node, message):
-    """First row and row count of a message's instance in the node's data column."""
-    column = COLUMN(ENGINE(WORKER(worker).engine).columns + NODE(node).column * LINE)
+def instance_rows_of(worker, number, message):
+    """First row and row count of a message's instance in data column `number`."""
+    column = COLUMN(ENGINE(WORKER(worker).engine).columns + number * LINE)
     instance = np.int64(MESSAGE(message).state[0])
     first = load(column.offsets + 8 * instance)
     return first, load(column.offsets + 8 * instance + 8) - first
 
 
 @helper
-def column_row(worker, node, row):
-    """View of one row of the node's data column, (width,) float32."""
+def instance_rows(worker, node, message):
+    """The same in the node's data column."""
+    return instance_rows_of(worker, NODE(node).column, message)
+
+
+@helper
+def apply_state_function(worker, function, message, member=0):
+    """Call a state function on a message's state, which it may change; returns what it returns."""
+    return call_state_function(function, message + STATE, ENGINE(WORKER(worker).engine).columns, member)
+
+
+@helper
+def column_row_of(worker, number, row):
+    """View of one row of data column `number`, (width,) float32."""
     engine = ENGINE(WORKER(worker).engine)
-    column = COLUMN(engine.columns + NODE(node).column * LINE)
+    column = COLUMN(engine.columns + number * LINE)
     if engine.row_index != 0:
         row = load(engine.row_index + 8 * row)
     return vector(column.values + 4 * row * column.width, column.width)
+
+
+@helper
+def column_row(worker, node, row):
+    """The same in the node's data column."""
+    return column_row_of(worker, NODE(node).column, row)

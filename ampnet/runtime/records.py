@@ -22,6 +22,7 @@ ENGINE_DTYPE = layout(
     "pending",           # one line a slot: messages of the instance there that have not come home
     "fills",             # for each state field: column whose row count fills it, or -1
     "training",
+    "key",               # of this run's random draws (dropout)
     "max_batch",         # rows an operation may take at once
     "max_messages",      # messages an operation may take at once
     "optimizer",         # OPTIMIZER record
@@ -81,6 +82,7 @@ NODE_FIELDS = (
     "column", "index_field",  # data column and the state field that numbers its rows (-1: none)
     "width", "out_width",
     ("loss", np.float64), ("error", np.float64), "correct", "targets",
+    "predictions",       # where a loss writes its predictions, a row for each target row of the data; or 0
 )
 NODE_DTYPE = layout(*NODE_FIELDS)
 

@@ -7,15 +7,28 @@ from .metrics import loss_and_metric
 KEYS = 64  # instances in flight in evaluation, at least: there is no staleness to keep small
 
 
-def run_evaluation(machine, instances, max_active_keys=KEYS):
-    """One pass over `Instances` without learning; returns the `Run`."""
-    return machine.run(instances, training=False, max_active_keys=max(KEYS, max_active_keys))
+def run_evaluation(machine, instances, max_active_keys=KEYS, predict=False):
+    """One pass over `Instances` without learning; returns the `Run`, with predictions where those are wanted."""
+    return machine.run(instances, training=False, max_active_keys=max(KEYS, max_active_keys), predict=predict)
 
 
-def evaluate(model, instances, workers=1, max_batch=128):
-    """Loss and metric of a graph on `Instances`: a dict with `loss`, `metric`, `metric_name`, `instances`, `seconds`."""
+def evaluate(model, instances, workers=1, max_batch=128, metrics=None):
+    """Loss and metric of a graph on `Instances`: a dict with `loss`, `metric`, `metric_name`, `instances`, `seconds`.
+
+    metrics: function (predictions by loss name, instances) -> dict of further ones; see `predict`.
+    """
     with single_threaded_blas():
-        run = run_evaluation(Machine(model, workers, max_batch=max_batch), instances)
+        run = run_evaluation(Machine(model, workers, max_batch=max_batch), instances, predict=metrics is not None)
     loss, metric, name = loss_and_metric(model, run)
-    return {"metric_name": name, "metric": metric, "loss": loss, "instances": instances.examples, "seconds": run.seconds,
-            "instances_per_second": instances.examples / max(run.seconds, 1e-9)}
+    further = metrics(run.predictions, instances) if metrics is not None else {}
+    return {"metric_name": name, "metric": metric, **further, "loss": loss, "instances": instances.examples,
+            "seconds": run.seconds, "instances_per_second": instances.examples / max(run.seconds, 1e-9)}
+
+
+def predict(model, instances, workers=1, max_batch=128):
+    """Predictions of every loss: name -> (target rows of its column, width) float32.
+
+    SoftmaxCrossEntropy gives logits, SquaredError values, SelectRow the number of the row.
+    """
+    with single_threaded_blas():
+        return run_evaluation(Machine(model, workers, max_batch=max_batch), instances, predict=True).predictions

@@ -43,13 +43,14 @@ def flops(graph, run):
     return int(sum(forward[n.number] * n.cost() + backward[n.number] * n.backward_cost() for n in graph.nodes))
 
 
-def epoch_metrics(graph, epoch, train, valid, examples, valid_examples, seconds):
-    """One epoch as a plain dict; `train` and `valid` are `Run`s."""
+def epoch_metrics(graph, epoch, train, valid, further, examples, valid_examples, seconds):
+    """One epoch as a plain dict; `train` and `valid` are `Run`s, `further` the metrics of the user."""
     train_loss, train_metric, name = loss_and_metric(graph, train)
     row = {"epoch": epoch, "seconds": seconds, "train_seconds": train.seconds,
            "train_loss": train_loss, "train_metric": train_metric}
     if valid is not None:
         row["valid_loss"], row["valid_metric"], _ = loss_and_metric(graph, valid)
+        row |= further
         row["valid_instances_per_second"] = valid_examples / max(valid.seconds, 1e-9)
     with_parameters = [node for node in graph.nodes if node.parameters]
     row |= {

@@ -64,13 +64,14 @@ class Trainer:
         self.machine = Machine(model, s.workers, s.min_update_frequency, s.max_batch, s.coalesce,
                                TRACE_EVENTS if s.trace else 0)
 
-    def fit(self, data, epochs=10, target=None, out=None, resume=False, observers=()):
+    def fit(self, data, epochs=10, target=None, out=None, resume=False, observers=(), metrics=None):
         """Train for `epochs` epochs in all on `data.train`, evaluating on `data.valid` after each.
 
         data: a `Dataset`, or `Instances` to train on without evaluation; target: stop when the validation metric is
-        reached; out: run directory for metrics.jsonl, checkpoint.safetensors, best.safetensors and trace.json; resume: go
-        on from the checkpoint there. Returns a `History`. Raises DataError, SettingError, CheckpointError,
-        DivergenceError, OperationError; after KeyboardInterrupt the last checkpoint is whole.
+        reached; metrics: further ones, a function as in `evaluate`; out: run directory for metrics.jsonl,
+        checkpoint.safetensors, best.safetensors and trace.json; resume: go on from the checkpoint there. Returns a
+        `History`. Raises DataError, SettingError, CheckpointError, DivergenceError, OperationError; after
+        KeyboardInterrupt the last checkpoint is whole.
         """
         if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
             raise SettingError(f"epochs must be a whole number of at least 1, got {epochs!r}")
@@ -100,19 +101,19 @@ class Trainer:
             for epoch in range(first, epochs + 1):
                 for observer in observers:
                     observer.epoch_started(epoch, epochs, len(train))
-                metrics = self._epoch(epoch, train, valid, observers, trace)
-                history.epochs.append(metrics)
-                value = metrics.get("valid_metric", metrics["train_metric"])
-                improved = better(metrics["metric_name"], value, best)
+                row = self._epoch(epoch, train, valid, observers, trace, metrics)
+                history.epochs.append(row)
+                value = row.get("valid_metric", row["train_metric"])
+                improved = better(row["metric_name"], value, best)
                 history.best = best = value if improved else best
                 if out is not None:
-                    append_json(Path(out) / "metrics.jsonl", metrics)
+                    append_json(Path(out) / "metrics.jsonl", row)
                     self._save(out, "checkpoint", epoch, best)
                     if improved:
                         self._save(out, "best", epoch, best)
                 for observer in observers:
-                    observer.epoch_ended(metrics)
-                if reached(metrics["metric_name"], value, target):
+                    observer.epoch_ended(row)
+                if reached(row["metric_name"], value, target):
                     history.reached_target = True
                     break
         return history
@@ -123,7 +124,7 @@ class Trainer:
                                schedule=s.lr_schedule, total=total, warmup=s.warmup, step_every=s.step_every,
                                step_factor=s.step_factor)
 
-    def _epoch(self, epoch, train, valid, observers, trace):
+    def _epoch(self, epoch, train, valid, observers, trace, metrics):
         started = perf_counter()
         rng = np.random.default_rng([self.settings.seed, epoch])
         order, row_index = np.arange(len(train)), None
@@ -137,14 +138,17 @@ class Trainer:
                 observer.progress(home)
 
         keys = self.settings.max_active_keys
-        run = self.machine.run(train, order, row_index, max_active_keys=keys,
+        run = self.machine.run(train, order, row_index, max_active_keys=keys, key=(self.settings.seed << 32) + epoch,
                                instances_before=(epoch - 1) * len(train), observe=watch)
         self.machine.flush()
         run.updates = self.machine.engine.updates()
         if trace is not None:
             trace.add(run.events)
-        checked = run_evaluation(self.machine, valid, keys) if valid is not None else None
-        return epoch_metrics(self.model, epoch, run, checked, train.examples, valid.examples if valid else 0,
+        checked, further = None, {}
+        if valid is not None:
+            checked = run_evaluation(self.machine, valid, keys, predict=metrics is not None)
+            further = metrics(checked.predictions, valid) if metrics is not None else {}
+        return epoch_metrics(self.model, epoch, run, checked, further, train.examples, valid.examples if valid else 0,
                              perf_counter() - started)
 
     def _save(self, out, name, epoch, best):

@@ -1,18 +1,18 @@
-"""Control flow looks only at the state: Cond routes, Phi joins alternatives, Isu rewrites the state.
+"""Control flow looks only at the state (and the tables it points into): Cond routes, Phi joins, Isu rewrites the state.
 
 All three pass the message itself on, as soon as it comes. Cond and Isu have no memory and run on whichever worker the
 message is; Phi remembers where a state came from.
 """
 
 from ...errors import GraphError
-from ...runtime.atomics import call_state_function, load
+from ...runtime.atomics import load
 from ...runtime.message import (
     DONE,
     MESSAGE,
     NO_ACTIVATION,
     SAME_STATE,
-    STATE,
     WRONG_ROUTE,
+    apply_state_function,
     blame,
     operation,
     pass_back,
@@ -42,17 +42,16 @@ class Cond(Node):
     def output_widths(self, widths):
         return widths * (self.output_count or 2)
 
-    def check_state(self, fields):
-        try_function(self.function, fields, f"'{self.name}'")
+    def check_state(self, layout):
+        try_function(self.function, layout, f"'{self.name}'")
 
     def fill(self, record, graph):
-        compiled = compile_function(self.function, graph.fields)
+        compiled = compile_function(self.function, graph.layout)
         record["function"], record["width"] = compiled.address, self.output_count is None
         return [compiled]
 
-    def route(self, state):
-        """The output a state takes, in plain Python."""
-        result = self.function(state)
+    def port_of(self, result):
+        """The output that a result of the state function names."""
         return int(result) if self.output_count else 0 if result else 1
 
 
@@ -90,13 +89,13 @@ class Isu(Node):
     def output_widths(self, widths):
         return widths
 
-    def check_state(self, fields):
-        try_function(self.function, fields, f"'{self.name}'")
-        try_function(self.inverse, fields, f"'{self.name}'")
-        check_inverse(self.function, self.inverse, fields, f"'{self.name}'")
+    def check_state(self, layout):
+        for function in (self.function, self.inverse):
+            try_function(function, layout, f"'{self.name}'")
+        check_inverse(self.function, self.inverse, layout.fields, f"'{self.name}'")
 
     def fill(self, record, graph):
-        compiled = [compile_function(f, graph.fields) for f in (self.function, self.inverse)]
+        compiled = [compile_function(f, graph.layout) for f in (self.function, self.inverse)]
         record["function"], record["inverse"] = (c.address for c in compiled)
         return compiled
 
@@ -105,7 +104,7 @@ class Isu(Node):
 def cond_forward(worker, node, batch, count):
     """To the output that the state function names."""
     message, n = load(batch), NODE(node)
-    result = call_state_function(n.function, message + STATE)
+    result = apply_state_function(worker, n.function, message)
     port = (0 if result != 0 else 1) if n.width != 0 else result
     if port < 0 or port >= n.outputs:
         return blame(worker, message, WRONG_ROUTE)
@@ -145,7 +144,7 @@ def phi_backward(worker, node, batch, count):
 def isu_forward(worker, node, batch, count):
     """state = function(state)."""
     message = load(batch)
-    call_state_function(NODE(node).function, message + STATE)
+    apply_state_function(worker, NODE(node).function, message)
     pass_on(worker, node, 0, message)
     return DONE
 
@@ -154,7 +153,7 @@ def isu_forward(worker, node, batch, count):
 def isu_backward(worker, node, batch, count):
     """state = inverse(state)."""
     message = load(batch)
-    call_state_function(NODE(node).inverse, message + STATE)
+    apply_state_function(worker, NODE(node).inverse, message)
     pass_back(worker, node, 0, message)
     return DONE
 

@@ -1,6 +1,6 @@
 """Concat joins the payloads of messages with the same state side by side; Split cuts one payload into parts.
 
-Each is the other's backward. Parts that came early wait in the node's table, linked to one another, under their state.
+Each is the other's backward.
 """
 
 from ...errors import GraphError
@@ -23,7 +23,7 @@ from ...runtime.message import (
     send,
 )
 from ...runtime.records import node_dtype
-from ...runtime.table import get, put, take, take_or_put
+from .joining import gather_part
 from .node import Node, positive, shape
 
 JOIN_DTYPE = node_dtype("starts", "parts")
@@ -74,32 +74,6 @@ class Split(Join):
 
 
 @helper
-def gather_part(worker, node, message):
-    """Keep a part; returns the chain of all parts when this was the last, 0 before, -1 when its port came already."""
-    if JOIN(node).parts == 2:
-        other = take_or_put(node, message, message)
-        if other == 0:
-            return 0
-        MESSAGE(message).next = other
-        return message if MESSAGE(other).port != MESSAGE(message).port else -1
-    first = get(node, message)
-    if first == 0:
-        put(node, message, message)
-        return 0
-    part, found = first, 0
-    while part != 0:
-        if MESSAGE(part).port == MESSAGE(message).port:
-            return -1
-        found += 1
-        part = MESSAGE(part).next
-    MESSAGE(message).next = MESSAGE(first).next
-    MESSAGE(first).next = message
-    if found + 1 < JOIN(node).parts:
-        return 0
-    return take(node, message)
-
-
-@helper
 def paste(node, whole, part):
     """Copy a part to its columns of the whole; False when the shapes do not fit."""
     p = MESSAGE(part)
@@ -128,7 +102,7 @@ def join_parts(worker, node, message, is_forward):
     """One more part: when it is the last, send the whole on (or back). Parts without payload join to a receipt."""
     if not is_forward and JOIN(node).input_gradient == 0:
         empty(message)
-    chain = gather_part(worker, node, message)
+    chain = gather_part(worker, node, message, JOIN(node).parts)
     if chain < 0:
         return blame(worker, message, SAME_STATE)
     if chain == 0:

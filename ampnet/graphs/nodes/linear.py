@@ -8,9 +8,7 @@ import math
 
 from ...errors import GraphError
 from ...kernels.activations import CODES, NONE, activate_backward, add_bias_activate
-from ...kernels.gemm import outer_product, product, transpose
-from ...runtime.atomics import store
-from ...runtime.memory import allocate, helper, integers, matrix, record, vector
+from ...runtime.memory import record, vector
 from ...runtime.message import (
     DONE,
     MESSAGE,
@@ -29,21 +27,17 @@ from ...runtime.message import (
     operation,
     payload,
     release,
-    release_chain,
     scratch,
     send,
     values,
 )
-from ...runtime.records import node_dtype
 from ...runtime.table import keep, take
 from ..parameters import Parameter, uniform, zeros
+from . import affine
+from .affine import affine_node, fill_maps, glorot, hold_blocks, hold_rows, make_room, multiply, multiply_back
 from .node import Node, positive, shape
 
-HELD_ROWS = 48       # weight gradients are computed for at least so many rows at a time
-HELD_LIMIT = 1 << 12  # capacity of the tables of held rows; a larger call is computed at once
-
-LINEAR_DTYPE = node_dtype("weight", "bias", "weight_gradient", "bias_gradient", "transposed", "activation",
-                          "held_x", "held_d")
+LINEAR_DTYPE = affine_node("bias", "bias_gradient", "activation")
 LINEAR = record(LINEAR_DTYPE)
 
 
@@ -63,8 +57,8 @@ class Linear(Node):
             known = ", ".join(str(c) for c in CODES)
             raise GraphError(f"Linear: unknown activation {activation!r}; known: {known}")
         self.activation = activation
-        fan = inputs if activation == "relu" else inputs + outputs
-        self.parameters = {"weight": Parameter((inputs, outputs), uniform(math.sqrt(6 / fan))),
+        initial = uniform(math.sqrt(6 / inputs)) if activation == "relu" else glorot(inputs, outputs)
+        self.parameters = {"weight": Parameter((inputs, outputs), initial),
                            "bias": Parameter((outputs,), zeros)}
 
     def output_widths(self, widths):
@@ -73,49 +67,17 @@ class Linear(Node):
         return [self.output_width]
 
     def fill(self, record, graph):
-        weight, bias = self.parameters["weight"], self.parameters["bias"]
-        transposed = allocate("f4", self.input_width * self.output_width)
-        tables = allocate("i8", 2 * HELD_LIMIT)
+        bias = self.parameters["bias"]
         record["width"], record["out_width"] = self.input_width, self.output_width
-        record["weight"], record["weight_gradient"] = weight.value.ctypes.data, weight.gradient.ctypes.data
         record["bias"], record["bias_gradient"] = bias.value.ctypes.data, bias.gradient.ctypes.data
-        record["transposed"], record["activation"] = transposed.ctypes.data, CODES[self.activation]
-        record["held_x"], record["held_d"] = tables.ctypes.data, tables[HELD_LIMIT:].ctypes.data
-        return [transposed, tables]
+        record["activation"] = CODES[self.activation]
+        return fill_maps(record, [self.parameters["weight"]])
 
     def cost(self):
         return 2 * self.input_width * self.output_width
 
     def backward_cost(self):
         return (2 if self.input_gradient else 1) * self.cost()
-
-
-@helper
-def hold(worker, node, x_rows, d_rows, total, chain):
-    """Put rows of X and D, and the blocks they lie in, aside for the weight gradient."""
-    self = LINEAR(node)
-    for i in range(total):
-        at = 8 * (self.held_rows + i)
-        store(self.held_x + at, x_rows[i])
-        store(self.held_d + at, d_rows[i])
-    self.held_rows += total
-    last = chain
-    while MESSAGE(last).next != 0:
-        last = MESSAGE(last).next
-    MESSAGE(last).next = self.held
-    self.held = chain
-
-
-@helper
-def settle_held(worker, node):
-    """dW += X^T D over the rows held."""
-    self = LINEAR(node)
-    rows = self.held_rows
-    outer_product(integers(self.held_x, rows), integers(self.held_d, rows), rows,
-                  matrix(self.weight_gradient, self.width, self.out_width))
-    release_chain(worker, self.held)
-    self.held = 0
-    self.held_rows = 0
 
 
 @operation
@@ -133,7 +95,7 @@ def forward(worker, node, batch, count):
         results[i] = emit(worker, node, 0, message, m.rows, self.out_width)
         list_rows(x_rows, at, message)
         at = list_rows(y_rows, at, results[i])
-    product(x_rows, matrix(self.weight, self.width, self.out_width), y_rows, total, 0)
+    multiply(self.maps, x_rows, y_rows, total, 0)
     bias, training = vector(self.bias, self.out_width), is_training(worker)
     for i, message in enumerate(messages(batch, count)):
         result = results[i]
@@ -157,11 +119,10 @@ def backward(worker, node, batch, count):
     """D = dY * f'(Y); dX = D W^T; db += sum of D's rows; dW += X^T D, held back until there are rows enough."""
     self = LINEAR(node)
     total = count_rows(batch, count)
-    if self.held_rows + total > HELD_LIMIT:
-        settle_held(worker, node)
+    make_room(worker, node, total)
     d_rows, dx_rows, x_rows = scratch(worker, 0, total), scratch(worker, 1, total), scratch(worker, 2, total)
     bias_gradient = vector(self.bias_gradient, self.out_width)
-    at, chain = 0, 0
+    at, chain, last = 0, 0, 0
     for message in messages(batch, count):
         m = MESSAGE(message)
         x = take(node, message)
@@ -189,32 +150,14 @@ def backward(worker, node, batch, count):
         send(worker, dx)
         MESSAGE(x).next = chain
         m.next = x
+        if chain == 0:
+            last = x
         chain = message
     if self.input_gradient != 0:
-        product(d_rows, matrix(self.transposed, self.out_width, self.width), dx_rows, total, 0)
-    if total > HELD_LIMIT:
-        outer_product(x_rows, d_rows, total, matrix(self.weight_gradient, self.width, self.out_width))
-        release_chain(worker, chain)
-        return DONE
-    hold(worker, node, x_rows, d_rows, total, chain)
-    if self.held_rows >= HELD_ROWS:
-        settle_held(worker, node)
+        multiply_back(self.maps, d_rows, dx_rows, total, 0)
+    hold_rows(node, 0, x_rows, d_rows, total)
+    hold_blocks(worker, node, chain, last, total)
     return DONE
 
 
-@operation
-def settle(worker, node, batch, count):
-    """Before an update: compute what was held back."""
-    settle_held(worker, node)
-    return DONE
-
-
-@operation
-def refresh(worker, node, batch, count):
-    """After an update: renew the transposed copy that backward multiplies by."""
-    self = LINEAR(node)
-    transpose(matrix(self.weight, self.width, self.out_width), matrix(self.transposed, self.out_width, self.width))
-    return DONE
-
-
-Linear.forward, Linear.backward, Linear.settle, Linear.refresh = forward, backward, settle, refresh
+Linear.forward, Linear.backward, Linear.settle, Linear.refresh = forward, backward, affine.settle, affine.refresh

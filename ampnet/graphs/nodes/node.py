@@ -98,11 +98,16 @@ class Node:
         """Widths of the outputs for given widths of the inputs; raises GraphError where they do not fit."""
         raise NotImplementedError
 
-    def check_state(self, fields):
+    def check_state(self, layout):
         """Check what the node wants of the state, once the graph is complete."""
 
     def check_data(self, columns):
         """Check the data's columns that this node reads; raises DataError."""
+
+    @property
+    def read_columns(self):
+        """Names of the data columns this node reads."""
+        return () if self.column is None else (self.column,)
 
     def fill(self, record, graph):
         """Write the node's own fields into its record; returns what must be kept alive."""
