@@ -93,22 +93,25 @@ def main(debug):
 @click.option("--max-batch", type=int, metavar="ROWS", help="Rows an operation takes at once.")
 @click.option("--no-coalesce", "coalesce", flag_value=False, type=bool, default=None,
               help="One message at a time, as in the paper.")
+@click.option("--replicas", type=int, help="Copies of the model that learn side by side and are averaged every epoch.")
 @click.option("--hidden", type=int, help="Width of the hidden layers.")
+@click.option("--embeddings", metavar="auto|none|FILE", help="Word vectors to start from (sentiment).")
 @click.option("--optimizer", type=click.Choice(OPTIMIZERS))
 @click.option("--lr", type=float, help="Learning rate.")
 @click.option("--lr-schedule", type=click.Choice(SCHEDULES))
 @click.option("--clip", type=float, help="Largest norm of a node's gradient; 0: none.")
 @click.option("--data", metavar="DIR", help="Folder of the data files.")
 @click.option("--config", "file", metavar="FILE", help="TOML file laid over the task's defaults.")
+@click.option("--placement", metavar="FILE", help="TOML file of node = worker, or a run's config.toml.")
 @click.option("--out", metavar="DIR", help="Run directory; default runs/TASK-<time>.")
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint in --out.")
 @click.option("--trace", flag_value=True, type=bool, default=None, help="Write trace.json for Chrome or Perfetto.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
-def train(task, file, out, resume, quiet, **options):
+def train(task, file, out, resume, quiet, placement, **options):
     """Train TASK until its target is reached or its epochs are over."""
     from .experiments import run
     given = {name: value for name, value in options.items() if value is not None}
-    config, folder = run.plan(task, given, file, out, resume)
+    config, folder = run.plan(task, given, file, out, resume, placement)
     history, seconds = run.train(config, folder, resume, quiet, click.echo, tell)
     if not quiet:
         click.echo(run.summary(config, folder, history, seconds))
@@ -128,9 +131,10 @@ def evaluate(run_dir, split, data, as_json):
     if as_json:
         click.echo(json.dumps(result))
         return
-    from .training.progress import show
+    from .training.progress import show, show_further
     name = result["metric_name"]
-    click.echo(f"{result['task']} {split}  {name} {show(name, result['metric'])}  loss {result['loss']:.4g}  "
+    click.echo(f"{result['task']} {split}  {name} {show(name, result['metric'])}  {show_further(result)}"
+               f"loss {result['loss']:.4g}  "
                f"{result['instances']:,} instances  {result['instances_per_second']:,.0f} instances/s  "
                f"{result['parameters']} (epoch {result['epoch']})")
 

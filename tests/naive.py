@@ -35,6 +35,91 @@ def softmax_cross_entropy(logits, labels):
     return loss, gradient, int((logits.argmax(axis=1) == labels).sum())
 
 
+def add_rows(out, x, source, target):
+    """out with the source rows of x added to its target rows."""
+    return scatter_add(out, target, gather(x, source))
+
+
+def select_row(scores, answer):
+    """(loss, gradient, number of the first largest score)."""
+    p = np.exp(scores - max(scores))
+    p /= p.sum()
+    return -np.log(p[answer]), p - (np.arange(len(scores)) == answer), list(scores).index(max(scores))
+
+
+def lstm(x, children):
+    """([i | o | f_1 .. | u | t], [h | c]) from pre-activations [i | o | f_1 .. | u] and one value [h | c] a forget gate."""
+    sigmoid = ACTIVATIONS["sigmoid"][0]
+    i, o, *forget, u = np.split(x, 3 + len(children), axis=1)
+    i, o, u, forget = sigmoid(i), sigmoid(o), np.tanh(u), [sigmoid(f) for f in forget]
+    c = i * u
+    for f, child in zip(forget, children, strict=True):
+        c = c + f * np.split(child, 2, axis=1)[1]
+    t = np.tanh(c)
+    return np.hstack([i, o, *forget, u, t]), np.hstack([o * t, c])
+
+
+def lstm_backward(x, children, d_out):
+    """(gradient of the pre-activations, list with the gradient of each child's c)."""
+    i, o, *forget, u, t = np.split(lstm(x, children)[0], 4 + len(children), axis=1)
+    dh, dc = np.split(d_out, 2, axis=1)
+    dc = dc + dh * o * (1 - t ** 2)
+    before = [np.split(child, 2, axis=1)[1] for child in children]
+    d_forget = [dc * c * f * (1 - f) for f, c in zip(forget, before, strict=True)]
+    d_x = np.hstack([dc * u * i * (1 - i), dh * t * o * (1 - o), *d_forget, dc * i * (1 - u ** 2)])
+    return d_x, [dc * f for f in forget]
+
+
+def gru(x, h):
+    """([candidate | r | z | m], h') from pre-activations [n | r | z | m] and h."""
+    n, r, z, m = np.split(x, 4, axis=1)
+    r, z = ACTIVATIONS["sigmoid"][0](r), ACTIVATIONS["sigmoid"][0](z)
+    n = np.tanh(n + r * m)
+    return np.hstack([n, r, z, m]), (1 - z) * n + z * h
+
+
+def gru_backward(x, h, d_out):
+    """(gradient of the pre-activations, gradient of h)."""
+    n, r, z, m = np.split(gru(x, h)[0], 4, axis=1)
+    d_n = d_out * (1 - z) * (1 - n ** 2)
+    return np.hstack([d_n, d_n * m * r * (1 - r), d_out * (h - n) * z * (1 - z), d_n * r]), d_out * z
+
+
+def gated_sum(gate, x):
+    """(sigmoids, sum over rows of sigmoid(gate) x)."""
+    g = ACTIVATIONS["sigmoid"][0](gate)
+    return g, (g * x).sum(axis=0)
+
+
+def gated_sum_backward(gate, x, d_out):
+    """(gradient of the gate's pre-activation, gradient of x)."""
+    g = ACTIVATIONS["sigmoid"][0](gate)
+    return d_out * x * g * (1 - g), d_out * g
+
+
+def mix(word):
+    """SplitMix64's finaliser in Python's integers."""
+    word ^= word >> 30
+    word = word * 0xBF58476D1CE4E5B9 % 2 ** 64
+    word ^= word >> 27
+    word = word * 0x94D049BB133111EB % 2 ** 64
+    return word ^ word >> 31
+
+
+def survivors(count, key, rate):
+    """Which elements dropout keeps: two draws of 32 bits, low half first, from each number of SplitMix64 seeded with key."""
+    draws = []
+    for number in range(1, count // 2 + 2):
+        high, low = divmod(mix((key + number * 0x9E3779B97F4A7C15) % 2 ** 64), 2 ** 32)
+        draws += [low, high]
+    return np.array([draw / 2 ** 32 >= rate for draw in draws[:count]], bool)
+
+
+def drop(values, key, rate):
+    """Dropout: survivors divided by 1 - rate, zeros elsewhere."""
+    return np.where(survivors(len(values), key, rate), values / (1 - rate), 0)
+
+
 def squared_error(predictions, targets):
     """(loss, gradient, absolute error)."""
     difference = predictions - targets

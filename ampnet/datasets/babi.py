@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ampnet.datasets import files
 from ampnet.datasets.columns import Column, Dataset, Instances, positive
 from ampnet.datasets.edges import fine_columns, fused_columns
 from ampnet.errors import DataError, SettingError
@@ -93,21 +94,30 @@ def load(
     return Dataset("babi15", train, valid, test.take(TEST_QUESTIONS), meta=meta)
 
 
-def check(folder: str | Path) -> list[str]:
-    """Parse all ten folds, and compare each answer with `deduce`; returns lines to print.
+def find(folder: str | Path) -> Path:
+    """The archive in the folder, or else the unpacked `symbolic/`; a `DataError` if it has neither."""
+    for path in (Path(folder) / ARCHIVE, Path(folder) / "symbolic"):
+        if path.exists():
+            return path
+    raise DataError(f"{Path(folder) / ARCHIVE}: no such file, and no symbolic/ beside it")
+
+
+def check(folder: str | Path | None = None) -> list[str]:
+    """Parse all ten folds, or generate graphs if folder is None, and compare each answer with `deduce`.
+
+    Returns lines to print.
 
     Raises
     ------
     DataError : a file is missing or damaged, or an answer differs.
     """
+    if folder is None:
+        return [f"babi15: {_check_answers(generate(1000, np.random.default_rng(0)), 'generated')}; all answers follow"]
     lines = []
     for fold in range(1, FOLDS + 1):
-        counts = []
-        for part in ("train", "test"):
-            graphs = read_fold(folder, fold, part)
-            for i, graph in enumerate(graphs):
-                _check_answers(graph, f"{folder}, fold {fold}, {part} graph {i}")
-            counts.append(f"{len(graphs):,} {part} graphs of {sum(len(graph.questions) for graph in graphs):,} questions")
+        counts = [
+            _check_answers(read_fold(folder, fold, part), part, f"{folder}, fold {fold}, ") for part in ("train", "test")
+        ]
         lines.append(f"babi15: fold {fold}: {', '.join(counts)}; all answers follow")
     return lines
 
@@ -253,12 +263,9 @@ def _packed(archive: Path, members: list[str]) -> list[bytes]:
 def _unpacked(folder: Path, members: list[str]) -> list[bytes]:
     raw = []
     for member in members:
-        try:
-            raw.append((folder / member).read_bytes())
-        except FileNotFoundError:
-            raise DataError(f"{folder / member}: no such file, and no {ARCHIVE} beside symbolic/") from None
-        except OSError as error:
-            raise DataError(f"{folder / member}: cannot be read: {error.strerror}") from None
+        if not (folder / member).exists():
+            raise DataError(f"{folder / member}: no such file, and no {ARCHIVE} beside symbolic/")
+        raw.append(files.read(folder / member))
     return raw
 
 
@@ -288,14 +295,17 @@ def _generate_graph(rng: np.random.Generator) -> Graph:
     return Graph(2 * KINDS, in_order, [questions[i] for i in rng.permutation(KINDS)])
 
 
-def _check_answers(graph: Graph, where: str):
-    for asked, answer in graph.questions:
-        try:
-            expected = deduce(graph, asked)
-        except DataError as error:
-            raise DataError(f"{where}: {error}") from None
-        if answer != expected:
-            raise DataError(f"{where}: answer {answer + 1} about node {asked + 1} must be {expected + 1}")
+def _check_answers(graphs: list[Graph], kind: str, where: str = "") -> str:
+    """Compare all answers with `deduce`; returns how many there are."""
+    for i, graph in enumerate(graphs):
+        for asked, answer in graph.questions:
+            try:
+                expected = deduce(graph, asked)
+            except DataError as error:
+                raise DataError(f"{where}{kind} graph {i}: {error}") from None
+            if answer != expected:
+                raise DataError(f"{where}{kind} graph {i}: answer {answer + 1} about node {asked + 1} must be {expected + 1}")
+    return f"{len(graphs):,} {kind} graphs of {sum(len(graph.questions) for graph in graphs):,} questions"
 
 
 def _instances(graphs: list[Graph], nodes: int, fine: bool) -> Instances:

@@ -18,6 +18,9 @@ import numpy as np
 
 from ampnet.errors import DataError, SettingError
 
+LONGEST_SHOWN = 40
+"""Characters of a value of `meta` that `repr` shows."""
+
 LARGEST_ID = 2**24
 """float32 tells all integers below this apart, and not the next ones."""
 
@@ -170,7 +173,7 @@ class Dataset:
             for part, instances in (("train", self.train), ("valid", self.valid), ("test", self.test))
             if instances is not None
         ]
-        facts = "".join(f"; {key} {value}" for key, value in self.meta.items())
+        facts = "".join(_fact(key, value) for key, value in self.meta.items())
         return f"Dataset({self.name}: {', '.join(parts)}{facts})"
 
 
@@ -203,6 +206,14 @@ def positive(what: str, number) -> int:
     if whole < 1:
         raise SettingError(f"{what} must be a whole number of 1 or more, not {number!r}")
     return whole
+
+
+def _fact(key: str, value) -> str:
+    """An entry of `meta` for a reader: its value if that is short, only the size of arrays and lists."""
+    if isinstance(value, str) or not hasattr(value, "__len__"):
+        return f"; {key} {value}" if len(str(value)) <= LONGEST_SHOWN else ""
+    shape = value.shape if isinstance(value, np.ndarray) else (len(value),)
+    return f"; {key} of {' x '.join(f'{size:,}' for size in shape)}"
 
 
 def _up_to_row(offsets: np.ndarray, rows: int) -> np.ndarray:

@@ -8,20 +8,18 @@ Source: J. Pennington, R. Socher, C. Manning, "GloVe: Global Vectors for Word Re
 
 from __future__ import annotations
 
-import gzip
 import io
 import math
 import reprlib
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ampnet.datasets import mnist
+from ampnet.datasets import files
 from ampnet.errors import DataError
 
 DEFAULT = "glove.6B.50d.sst.npz"
@@ -68,35 +66,10 @@ def read(path: str | Path, wanted: set[str] | None = None) -> Vectors:
     raise DataError(f"{path}: expected a name which ends in .npz, .txt or .txt.gz")
 
 
-def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Number, from 1 up, and text of each line of a UTF-8 file, packed if its name ends in `.gz`.
-
-    Only line feeds end a line, as some words hold what else Unicode counts as one; a carriage return before goes too.
-
-    Raises
-    ------
-    DataError : the file is missing, damaged or not UTF-8.
-    """
-    path = Path(path)
-    number = 0
-    try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                yield number, line.rstrip(b"\r\n").decode()
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}, line {number}: expected UTF-8, found byte 0x{error.object[error.start]:02x}") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: expected a gzip file, found it truncated or corrupt ({error})") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-
-
 def _read_npz(path: Path, wanted: set[str] | None) -> Vectors:
     values = _as_values(_vectors_array(path), path)
-    words_path = mnist.find(path.parent, f"{path.stem}_words.txt.gz")
-    words = [word for _, word in read_lines(words_path)]
+    words_path = files.find(path.parent, f"{path.stem}_words.txt.gz")
+    words = [word for _, word in files.read_lines(words_path)]
     if len(words) != len(values):
         raise DataError(f"{words_path}: expected {len(values)} words, one a row of {path.name}, found {len(words)}")
     if wanted is None:
@@ -134,7 +107,7 @@ def _as_values(given: np.ndarray, path: Path) -> np.ndarray:
 
 def _read_text(path: Path, wanted: set[str] | None) -> Vectors:
     words, rows, width = [], [], None
-    for number, line in read_lines(path):
+    for number, line in files.read_lines(path):
         found = line.count(" ")
         if width is None:
             width = found

@@ -8,14 +8,12 @@ Source: Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digit
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import math
-import zlib
 from pathlib import Path
 
 import numpy as np
 
+from ampnet.datasets import files
 from ampnet.datasets.columns import Dataset, Instances, batched
 from ampnet.errors import DataError
 
@@ -40,6 +38,7 @@ CONTENT_SHA256 = {  # unpacked: the same whoever packed it, and when
     "t10k-images-idx3-ubyte.gz": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte.gz": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
+DOWNLOADS = tuple(files.Download(name, ADDRESSES, PACKED_SHA256[name], content) for name, content in CONTENT_SHA256.items())
 
 
 def load(folder: str | Path, batch: int = 100) -> Dataset:
@@ -72,35 +71,15 @@ def check(folder: str | Path) -> list[str]:
     for split, names in SPLITS.items():
         images, _ = read_split(folder, split)
         for name in names:
-            path = find(folder, name)
-            found = _content_sha256(path)
-            if found != CONTENT_SHA256[name]:
-                raise DataError(f"{path}: expected unpacked bytes of sha256 {CONTENT_SHA256[name]}, found {found}")
+            path = files.find(folder, name)
+            files.verify(files.read(path), path, CONTENT_SHA256[name])
         lines.append(f"mnist: {len(images):,} {split} images and labels, checksums as published")
     return lines
 
 
-def intact(path: str | Path) -> bool:
-    """Whether the file is there with the published content, however packed."""
-    path = Path(path)
-    try:
-        return _content_sha256(path) == CONTENT_SHA256[path.name]
-    except DataError:
-        return False
-
-
-def find(folder: str | Path, name: str) -> Path:
-    """The file `name` (packed), or else its unpacked form, in `folder`; a `DataError` if it has neither."""
-    packed = Path(folder) / name
-    for path in (packed, packed.with_suffix("")):
-        if path.is_file():
-            return path
-    raise DataError(f"{packed}: no such file")
-
-
 def read_split(folder: str | Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """(n, 28, 28) uint8 images and (n,) uint8 labels of "train" or "test"; a `DataError` if they do not fit."""
-    images_path, labels_path = (find(folder, name) for name in SPLITS[split])
+    images_path, labels_path = (files.find(folder, name) for name in SPLITS[split])
     images = read_idx(images_path, dimensions=3)
     labels = read_idx(labels_path, dimensions=1)
     if images.shape[1:] != (SIDE, SIDE):
@@ -133,7 +112,7 @@ def read_idx(path: str | Path, dimensions: int | None = None) -> np.ndarray:
     ------
     DataError : one line with the file and what was expected of it.
     """
-    raw = _unpacked(Path(path))
+    raw = files.read(path)
     found = _dimensions(raw, path, dimensions)
     start = 4 + 4 * found
     if len(raw) < start:
@@ -159,22 +138,3 @@ def _load_split(folder: Path, split: str, batch: int) -> Instances:
     images, labels = read_split(folder, split)
     pixels = np.divide(images.reshape(len(images), WIDTH), np.float32(255), dtype=np.float32)
     return batched({"pixels": pixels, "label": labels}, batch)
-
-
-def _unpacked(path: Path) -> bytes:
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    if path.suffix != ".gz":
-        return raw
-    try:
-        return gzip.decompress(raw)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: expected a gzip file, found it truncated or corrupt ({error})") from None
-
-
-def _content_sha256(path: Path) -> str:
-    return hashlib.sha256(_unpacked(path)).hexdigest()

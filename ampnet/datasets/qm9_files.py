@@ -8,7 +8,6 @@ two.
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import re
 import tarfile
@@ -20,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ampnet.datasets import files
 from ampnet.errors import DataError
 
 ARRAYS = ("index", "n_atoms", "z", "n_bonds", "bond_src", "bond_dst", "bond_type", "mu", "is_valid")
@@ -31,6 +31,20 @@ TABLES = ("qm9.csv", "qm9.csv.gz")
 ARCHIVE = "dsgdb9nsd.xyz.tar.bz2"
 UNCHARACTERIZED = "uncharacterized.txt"
 VALID = ("valid_idx.txt", "valid_idx.txt.gz")
+DOWNLOADS = (
+    files.Download(
+        ARCHIVE,
+        ("https://ndownloader.figshare.com/files/3195389",),
+        "3a63848ac80691bdb8d41834b575afad345b9300d7a2db0c38adb7f6eaa8360c",
+        instead=(GRAPHS, *TABLES),
+    ),
+    files.Download(
+        UNCHARACTERIZED,
+        ("https://ndownloader.figshare.com/files/3195404",),
+        "3aa5115d540b356de94791d4a74c3bf1ed91c469ecf52a4f5d7cc0506fe02e24",
+        instead=(GRAPHS, *TABLES),
+    ),
+)
 
 
 class Described(NamedTuple):
@@ -46,7 +60,7 @@ class Described(NamedTuple):
 def find(folder: str | Path) -> Path:
     """The first source in the folder; a `DataError` if there is none."""
     names = (GRAPHS, *TABLES, ARCHIVE)
-    found = _first(Path(folder), names)
+    found = files.first(folder, names)
     if found is None:
         raise DataError(f"{folder}: expected a file {' or '.join(names)}, found none")
     return found
@@ -54,7 +68,7 @@ def find(folder: str | Path) -> Path:
 
 def find_validation(folder: Path) -> Path | None:
     """The list of validation molecules, if the folder has one."""
-    return _first(folder, VALID)
+    return files.first(folder, VALID)
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
@@ -110,10 +124,6 @@ def parse_xyz(text: str, where: str) -> Described:
         raise DataError(f"{where}, line {atoms + 4}: expected a SMILES, found an empty line")
     index, mu = _whole(facts[1], f"{where}, line 2", "an index"), _real(facts[5].replace("*^", "e"), f"{where}, line 2", "mu")
     return Described(where, index, smiles[0], atoms, mu)
-
-
-def _first(folder: Path, names: Iterable[str]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def _from_npz(path: Path) -> dict[str, np.ndarray]:
@@ -212,9 +222,8 @@ def _from_smiles(molecules: Iterable[Described], path: Path) -> dict[str, np.nda
 def _text(path: Path) -> str:
     """ASCII content, unpacked if the name ends in `.gz`."""
     try:
-        raw = path.read_bytes()
-        return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("ascii")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        return files.read(path).decode("ascii")
+    except UnicodeDecodeError as error:
         form = "gzip file of text" if path.suffix == ".gz" else "text file"
         raise DataError(f"{path}: expected a {form}, found it unreadable ({error})") from None
 

@@ -24,9 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ampnet.datasets import mnist
+from ampnet.datasets import files
 from ampnet.datasets.columns import Column, Dataset, Instances
-from ampnet.datasets.glove import Vectors, read_lines
+from ampnet.datasets.glove import Vectors
 from ampnet.errors import DataError
 
 LICENCE = "none stated; research use"
@@ -39,6 +39,14 @@ CONTENT_SHA256 = {  # unpacked: the same whoever packed it, and when
     "dev": "0e9336aed6e4730e19f58d00a77b3f0297efdb755f7b5e598c98a05e3f97ea40",
     "test": "6e54806dee95cf80cd918e7dfb3f6770f6df24bf826f289a4d1f709e1c8f6761",
 }
+DOWNLOADS = (
+    files.Download(
+        "trainDevTestTrees_PTB.zip",
+        ("https://nlp.stanford.edu/sentiment/",),
+        "5c613a4f673fc74097d523a2c83f38e0cc462984d847b82c7aaf36b01cbbbfcc",
+        members={f"trees/{name}.txt": sha256 for name, sha256 in CONTENT_SHA256.items()},
+    ),
+)
 
 _TOKEN = re.compile(r"\([0-4] +[^() ]+ *\)|\([^() ]*|\)|[^() ]+")
 """A whole leaf goes as one, which halves the time; then "(" and label, ")", a word out of place."""
@@ -122,16 +130,14 @@ def check(folder: str | Path) -> list[str]:
     for name, published in CONTENT_SHA256.items():
         path = find(folder, name)
         trees = read(path)
-        found = mnist._content_sha256(path)
-        if found != published:
-            raise DataError(f"{path}: expected unpacked bytes of sha256 {published}, found {found}")
+        files.verify(files.read(path), path, published)
         lines.append(f"sentiment: {len(trees):,} {name} trees, {len(trees.label):,} nodes, checksum as published")
     return lines
 
 
 def find(folder: str | Path, name: str) -> Path:
     """The file of "train", "dev" or "test" in `folder`, packed or else unpacked; a `DataError` if it has neither."""
-    return mnist.find(folder, f"{name}.txt.gz")
+    return files.find(folder, f"{name}.txt.gz")
 
 
 def read(path: str | Path) -> Trees:
@@ -142,7 +148,7 @@ def read(path: str | Path) -> Trees:
     DataError : the file is missing, damaged, not UTF-8 or without a tree, or a line is not one tree; names the line.
     """
     words, leaf_labels, inner, leaves = [], [], [], []
-    for number, line in read_lines(path):
+    for number, line in files.read_lines(path):
         if not line.strip():
             continue
         try:

@@ -1,5 +1,6 @@
 """List reduction with the variable-length recurrent network; the data are generated."""
 
+from ..training.config import text, whole
 from .task import Task
 
 
@@ -8,9 +9,9 @@ def load_data(folder, config):
     return catalog.load("list-reduction", folder, config.settings.seed)
 
 
-def build(sizes, meta):
+def build(options, meta):
     from ..graphs import rnn
-    return rnn(meta["vocab"], meta["classes"], sizes["embedding"], sizes["hidden"])
+    return rnn(meta["vocab"], meta["classes"], options["embedding"], options["hidden"], options["cell"])
 
 
-TASK = Task("list-reduction", ("hidden", "embedding"), load_data, build)
+TASK = Task("list-reduction", {"hidden": whole, "embedding": whole, "cell": text}, load_data, build)

@@ -1,5 +1,6 @@
 """MNIST with a multi-layer perceptron; an instance is a batch of images."""
 
+from ..training.config import whole
 from .task import Task
 
 
@@ -8,9 +9,9 @@ def load_data(folder, config):
     return mnist.load(catalog.locate("mnist", folder), config.model["batch"])
 
 
-def build(sizes, meta):
+def build(options, meta):
     from ..graphs import mlp
-    return mlp(meta["width"], meta["classes"], sizes["hidden"], sizes["layers"])
+    return mlp(meta["width"], meta["classes"], options["hidden"], options["layers"])
 
 
-TASK = Task("mnist", ("hidden", "layers", "batch"), load_data, build)
+TASK = Task("mnist", {"hidden": whole, "layers": whole, "batch": whole}, load_data, build)

@@ -17,17 +17,25 @@ from . import find
 from .folder import BEST, CHECKPOINT, CONFIG, RunFolder
 
 
-def plan(task: str, options: dict, file=None, out=None, resume=False) -> tuple[RunConfig, RunFolder]:
-    """Resolve and check everything that needs no data: option, then file, then the run resumed, then default."""
+def plan(task: str, options: dict, file=None, out=None, resume=False, placement=None) -> tuple[RunConfig, RunFolder]:
+    """Resolve and check everything that needs no data: option, then file, then the run resumed, then default.
+
+    placement: file with a table `placement`, as config.toml has one, or with nothing but `node = worker` lines.
+    """
     task = find(task)
     layers = [] if file is None else [(str(file), read_toml(file))]
     layers.append((None, options))
+    if placement is not None:
+        given = read_toml(placement)
+        layers.append((str(placement), {"placement": given.get("placement", given)}))
     if not resume:
         config = task.resolve(*layers)  # options first: a mistake there is the likelier one
         return config, RunFolder(out, task.name)
     folder = RunFolder(out, task.name, resume=True)
     recorded = (str(folder.path / CONFIG), read_toml(folder.path / CONFIG))
     config = task.resolve(recorded, *layers)
+    if config.settings.workers != recorded[1].get("workers") and not any("placement" in layer for _, layer in layers):
+        config = replace(config, placement=None)   # it was for other workers
     check_resumable(task.resolve(recorded), config, folder.path)
     return config, folder
 
@@ -45,14 +53,16 @@ def train(config: RunConfig, folder: RunFolder, resume=False, quiet=False, write
     from ..training import checkpoint, progress
     from ..training.trainer import Trainer
     model = task.build(config.model, data.meta)
-    trainer = Trainer(model, **config.settings.as_dict())
+    trainer = Trainer(model, config.placement, **config.settings.as_dict())
     for instances in (data.train, data.valid):
         model.check_data(instances)
     try:
         folder.make()
+        config = replace(config, placement=trainer.place(data.train))
         checkpoint.write_atomically(folder.path / CONFIG, config.to_toml().encode())
         with _observer(progress, data.train, quiet, write) as observer:
-            history = trainer.fit(data, config.epochs, config.target, folder.path, resume, (observer,))
+            history = trainer.fit(data, config.epochs, config.target, folder.path, resume, (observer,),
+                                  task.metrics_for(data.meta))
     except BaseException as error:
         folder.remove_if_empty()
         if not isinstance(error, Exception):
@@ -123,4 +133,4 @@ def evaluate_run(run_dir, split="valid", data=None, tell=None) -> dict:
     position = checkpoint.load_parameters(parameters, model)
     s = config.settings
     return {"task": task.name, "split": split, "parameters": str(parameters), "epoch": position["epoch"],
-            **evaluate(model, instances, s.workers, s.max_batch)}
+            **evaluate(model, instances, s.workers, s.max_batch, task.metrics_for(dataset.meta))}

@@ -18,6 +18,8 @@ Fine, as in the paper: one message is one node, or one edge.
 Both have the same parameters and compute the same. Li et al. 2016; readout of a regression as in their equation 7.
 """
 
+from functools import cache
+
 from ..errors import GraphError
 from .graph import Graph
 from .nodes import (
@@ -62,6 +64,8 @@ def ggnn(annotation, edge_types, hidden=100, steps=4, readout="regression", unit
     if form not in FORMS:
         raise GraphError(f"ggnn: unknown form {form!r}; known: {', '.join(FORMS)}")
     g, x, h = FORMS[form](annotation, edge_types, hidden, steps)
+    for node in g.nodes:
+        node.passes = steps if node.parameters else 1   # so that all nodes update after as many instances
     both = Concat(name="both")
     if readout == "select":
         SelectRow("answer", name="loss")(Linear(hidden + annotation, 1, name="score")(both(h, x)))
@@ -88,6 +92,14 @@ def _fused(annotation, edge_types, hidden, steps):
 
 def _step(h, incoming, own, hidden, steps):
     """The GRU and the counted loop around it; returns the last hidden values, their step set back to 0."""
+    go_on, to_start, to_end = _counted(steps)
+    more, last = Cond(go_on, name="go_on")(GRUCell(hidden, hidden, name="gru")(incoming, own))
+    h.close(Isu(next_step, last_step, name="next")(more))
+    return Isu(to_start, to_end, name="end")(last)
+
+
+@cache   # the same functions for every graph, which are then compiled once
+def _counted(steps):
     def go_on(s):
         return s.step + 1 < steps
 
@@ -97,9 +109,7 @@ def _step(h, incoming, own, hidden, steps):
     def to_end(s):
         s.step += steps - 1
 
-    more, last = Cond(go_on, name="go_on")(GRUCell(hidden, hidden, name="gru")(incoming, own))
-    h.close(Isu(next_step, last_step, name="next")(more))
-    return Isu(to_start, to_end, name="end")(last)
+    return go_on, to_start, to_end
 
 
 def next_step(s):
@@ -128,6 +138,13 @@ def _fine(annotation, edge_types, hidden, steps):
 
 def _along(k, edges, hidden):
     """The edges of type k, from 1, multiplied together."""
+    member, size = _of_type(k)
+    grouped = Group(whole_graph, row_in_type, size, name=f"by_type{k}")(edges)
+    return Ungroup(member, whole_graph, row_in_type, name=f"apart{k}")(Linear(hidden, hidden, name=f"edge{k}")(grouped))
+
+
+@cache
+def _of_type(k):
     def member(s, i, t):
         s.edge = t.typed[t.type_start[k - 1] + i] + 1
         s.node = t.edge_source[s.edge - 1]
@@ -135,12 +152,16 @@ def _along(k, edges, hidden):
     def size(s, t):
         return t.type_start[k] - t.type_start[k - 1]
 
-    grouped = Group(whole_graph, row_in_type, size, name=f"by_type{k}")(edges)
-    return Ungroup(member, whole_graph, row_in_type, name=f"apart{k}")(Linear(hidden, hidden, name=f"edge{k}")(grouped))
+    return member, size
 
 
 def _zeros(g, hidden, steps):
     """A row of zeros for every node and step: a node that no edge leads to gets a sum too."""
+    return Flatmap(*_nodes_and_steps(steps), name="nothing")(g.zeros(hidden, name="zeros"))
+
+
+@cache
+def _nodes_and_steps(steps):
     def member(s, i):
         s.node = i // steps
         s.step = i % steps
@@ -152,7 +173,7 @@ def _zeros(g, hidden, steps):
     def size(s, t):
         return steps * len(t.in_degree)
 
-    return Flatmap(member, group, size, name="nothing")(g.zeros(hidden, name="zeros"))
+    return member, group, size
 
 
 def outgoing_edge(s, i, t):

@@ -24,7 +24,7 @@ class Graph:
         self.tables = parse_tables(tables)
         self.nodes = []
         self._names = Counter()
-        self.initialised = False
+        self.initialised, self.replicas = False, 1
 
     # ---- wiring
 
@@ -65,7 +65,7 @@ class Graph:
             raise GraphError(f"two nodes are called '{node.name}'")
         if "." in node.name:
             raise GraphError(f"node name '{node.name}': a dot separates node and parameter and cannot be part of it")
-        node.graph, node.number = self, len(self.nodes)
+        node.graph, node.number, node.wired = self, len(self.nodes), True
         self.nodes.append(node)
 
     def field_number(self, field, what):
@@ -148,18 +148,22 @@ class Graph:
         return self._forward_from(node for node in self.nodes if node.parameters)
 
     def initialise(self, seed=0):
-        """Draw new parameter values; each parameter has a random stream of its own."""
-        for node in self.nodes:
+        """Draw new parameter values; each parameter has a random stream of its own. Replicas get the same."""
+        for number, node in enumerate(self._originals()):
             for i, parameter in enumerate(node.parameters.values()):
-                parameter.initialise(np.random.default_rng([seed, node.number, i]))
+                parameter.initialise(np.random.default_rng([seed, number, i]))
         self.initialised = True
         return self
+
+    def _originals(self):
+        """The nodes of the graph as it was wired, in that order: without replicas and what routes to them."""
+        return [node for node in self.nodes if node.wired]
 
     def named_parameters(self):
         """`node.parameter` -> Parameter, in the order of the graph."""
         if not self.initialised:
             self.initialise()
-        return {f"{node.name}.{name}": p for node in self.nodes for name, p in node.parameters.items()}
+        return {f"{node.name}.{name}": p for node in self._originals() for name, p in node.parameters.items()}
 
     @property
     def parameters(self):

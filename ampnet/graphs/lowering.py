@@ -8,20 +8,24 @@ from ..runtime.engine import UNLIMITED, Engine, NodeSpec
 from ..runtime.memory import allocate
 from ..runtime.message import STATE_FIELDS
 from .placement import balance
+from .replicas import average, spread
 
 
 class Machine:
     """A checked graph laid out on workers, ready to run data. See `Engine` for the options.
 
-    min_update_frequency: gradients (backward messages) a node gathers before it updates itself; None: it never does, and
-    the gradients can be read from the parameters. A node's own `min_update_frequency` goes first.
+    min_update_frequency: gradients (backward messages) a node gathers before it updates itself, times the node's `passes`;
+    None: it never does, and the gradients can be read from the parameters. A node's own `min_update_frequency` goes first,
+    as it is. placement: node -> worker
+    for every node that does not roam; by default their floating-point operations are balanced.
     """
 
-    def __init__(self, graph, workers=1, min_update_frequency=None, max_batch=128, coalesce=True, trace=0):
+    def __init__(self, graph, workers=1, min_update_frequency=None, max_batch=128, coalesce=True, trace=0, placement=None):
         graph.check()
         self.graph, self.workers = graph, workers
         graph.named_parameters()
-        self.placement = balance(graph, workers)
+        spread(graph)
+        self.placement = balance(graph, workers) if placement is None else placement
         specs = [self._spec(node, min_update_frequency) for node in graph.nodes]
         fills = graph.state_fills()
         fills += [-1] * (STATE_FIELDS - len(fills))
@@ -30,7 +34,7 @@ class Machine:
     def _spec(self, node, min_update_frequency):
         record = allocate(node.dtype)
         r = record[0]
-        frequency = node.min_update_frequency or min_update_frequency or UNLIMITED
+        frequency = node.min_update_frequency or (node.passes * min_update_frequency if min_update_frequency else UNLIMITED)
         r["worker"] = -1 if node.roaming else self.placement[node]
         r["immediate"], r["transparent"], r["keeps_blocks"] = node.immediate, node.transparent, node.keeps_blocks
         for name in ("forward", "backward", "settle", "refresh"):
@@ -64,8 +68,9 @@ class Machine:
                              ("total", total), ("warmup", warmup), ("step_every", step_every),
                              ("step_factor", step_factor)):
             o[field] = value
-        for parameter in self.graph.named_parameters().values():
-            parameter.use_optimizer(CODES[name])
+        for node in self.graph.nodes:
+            for parameter in node.parameters.values():
+                parameter.use_optimizer(CODES[name])
 
     def run(self, instances, order=None, row_index=None, predict=False, **options):
         """Run `Instances` (checked against the graph) in an order; options and result as in `Engine.run`.
@@ -94,6 +99,29 @@ class Machine:
                 rows = np.full((instances.columns[node.column].rows, node.prediction_width), np.nan, np.float32)
                 predictions[node.name], spec.record["predictions"] = rows, rows.ctypes.data
         return predictions
+
+    def average_replicas(self):
+        """Give all copies of a node the mean of their parameters, optimizer states and update counts."""
+        average(self.graph)
+        self._share_versions(lambda versions: round(sum(versions) / len(versions)))
+
+    def spread_replicas(self):
+        """Give all copies of a node what the first has."""
+        spread(self.graph)
+        self._share_versions(lambda versions: versions[0])
+
+    def _share_versions(self, choose):
+        records = {node: spec.record for node, spec in zip(self.graph.nodes, self.engine.nodes, strict=True)}
+        for first in self.graph.nodes:
+            every = [records[first], *(records[node] for node in self.graph.nodes if node.original is first)]
+            if len(every) > 1:
+                version = choose([int(record["version"][0]) for record in every])
+                for record in every:
+                    record["version"] = version
+
+    def forget(self):
+        """Drop gathered gradients."""
+        self.engine.forget()
 
     def flush(self):
         """Apply leftover gradients, as at the end of an epoch."""

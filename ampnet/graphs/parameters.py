@@ -36,6 +36,15 @@ class Parameter:
         for state in self.states:
             state[...] = 0
 
+    def like(self):
+        """Another one of the same kind, not initialised."""
+        return Parameter(self.shape, self.initial, self.sparse)
+
+    @property
+    def arrays(self):
+        """The value, then the optimizer's state."""
+        return [self.value, *self.states]
+
     def use_optimizer(self, code):
         """Lay out the state arrays an optimizer needs; the ones that are there are kept."""
         self.states = (self.states + [self._zeros(), self._zeros()])[:STATES[code]]

@@ -28,15 +28,19 @@ from .nodes import (
     TreeLSTMLeaf,
 )
 
+EMBEDDING_SCALE = 0.05   # deviation of embeddings that start at random
 
-def tree_lstm(vocab, classes=5, embedding=50, hidden=150, dropout=0.0):
+
+def tree_lstm(vocab, classes=5, embedding=128, hidden=150, dropout=0.0, vectors=None):
     """Tree-LSTM of Tai et al. 2015 with cells of their own for leaves and branches.
 
-    dropout: rate on the embeddings and before the classifier. Nodes of a tree are numbered leaves first. Reads the columns
+    dropout: rate on the embeddings and before the classifier; vectors: first values of the embedding, (vocab, width), whose
+    width then goes before `embedding`. Nodes of a tree are numbered leaves first. Reads the columns
     `words` (one id a leaf) and `label` (one a node), and the tables `parent`, `side` (1: right child), `left` and `right`.
     """
     g = Graph(state="node", tables="parent side left right")
-    word = Embedding(vocab, embedding, name="embedding")(g.rows("words", index="node"))
+    embedding = embedding if vectors is None else vectors.shape[1]
+    word = Embedding(vocab, embedding, EMBEDDING_SCALE, vectors, name="embedding")(g.rows("words", index="node"))
     leaf = TreeLSTMLeaf(embedding, hidden, name="leaf")(Dropout(dropout, name="word_dropout")(word))
     value = Phi(name="value")(leaf)
     child, root = Cond(has_parent, name="has_parent")(value)

@@ -61,9 +61,9 @@ def lstm_backward(gates, forgets, a, b, d_out, d_a, d_b):
     """
     hidden = d_out.shape[1] // 2
     first_u = (2 + forgets) * hidden
-    nothing = gates[0, :0]
     for r in range(d_out.shape[0]):
         row, dh, dc_out = gates[r], d_out[r, :hidden], d_out[r, hidden:]
+        nothing = row[:0]
         i, o, u, t = row[:hidden], row[hidden:2 * hidden], row[first_u:first_u + hidden], row[first_u + hidden:]
         for j in range(hidden):
             tj, oj = t[j], o[j]

@@ -181,12 +181,12 @@ class Engine:
             try:
                 self._work(observe)
             except BaseException:
-                self._clear()
+                self.forget()
                 raise
             seconds = time.perf_counter() - started
             if self.engine["failed"][0]:
                 error = self._failure()
-                self._clear()
+                self.forget()
                 raise error
             del kept
             return self._collect(seconds, len(order), training)
@@ -267,7 +267,7 @@ class Engine:
                 e["failed_direction"], e["failed_version"] = UPDATE_OPERATION, node.record["version"]
                 e["failed_state"][0] = self._words(self.workers[0]["recent"], 8).view(np.int32)[8:16]
                 error = self._failure()
-                self._clear()
+                self.forget()
                 raise error
 
     def _failure(self):
@@ -291,8 +291,8 @@ class Engine:
         return OperationError(f"the run stands still with {home} of {total} instances home: a join waits for a state that "
                               f"no message brings, or a message was lost; nodes that keep states: {', '.join(waiting)}")
 
-    def _clear(self):
-        """After a failure or an interrupt: free all that is in flight, forget gathered gradients."""
+    def forget(self):
+        """Free all that is in flight, and forget gathered gradients: after a failure, an interrupt, or a trial."""
         for number in range(self.worker_count):
             clear_worker.ctypes(self._worker(number), 0, 0, 0)
         for node in self.nodes:
@@ -350,6 +350,6 @@ class Engine:
 
     def __del__(self):
         if hasattr(self, "workers") and not sys.is_finalizing():
-            self._clear()
+            self.forget()
             for w in self.workers:
                 release_lists(int(w["free"]))

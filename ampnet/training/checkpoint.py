@@ -38,7 +38,7 @@ def save(path, machine, position):
         for i, state in enumerate(parameter.states):
             arrays[f"optimizer.{i}.{name}"] = state
     versions = {n.name: int(spec.record["version"][0])
-                for n, spec in zip(machine.graph.nodes, machine.engine.nodes, strict=True) if n.parameters}
+                for n, spec in zip(machine.graph.nodes, machine.engine.nodes, strict=True) if n.parameters and n.wired}
     # One entry: safetensors writes several in an order that differs from call to call.
     metadata = {FORMAT: json.dumps({"position": position, "updates": versions})}
     write_atomically(path, to_bytes(arrays, metadata=metadata))
@@ -84,8 +84,9 @@ def restore(path, machine):
         if name.startswith("optimizer."):
             raise CheckpointError(f"{path}: unknown tensor '{name}': was it written with another optimizer?")
     for node, spec in zip(machine.graph.nodes, machine.engine.nodes, strict=True):
-        if node.parameters:
+        if node.parameters and node.wired:
             if node.name not in updates:
                 raise CheckpointError(f"{path}: the update count of '{node.name}' is missing")
             spec.record["version"] = updates[node.name]
+    machine.spread_replicas()
     return position

@@ -5,7 +5,7 @@ Imports neither numpy nor kernels, so a wrong option is told before anything slo
 
 import json
 import platform
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +18,7 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
-RUN_KEYS = ("epochs", "target", "limit", "data")
+RUN_KEYS = ("epochs", "target", "limit", "data", "placement")
 RECORDED = ("task", "versions")  # in the config.toml of a run, which serves as --config too
 FIXED = ("seed", "optimizer", "limit")  # cannot change when a run is resumed; nor can the model
 
@@ -27,8 +27,9 @@ FIXED = ("seed", "optimizer", "limit")  # cannot change when a run is resumed; n
 class RunConfig:
     """Everything needed to repeat a run.
 
-    model: sizes of the model by name; target: validation metric at which to stop, or None; limit: the first training
-    instances to use, or None for all; data: folder of the data files as the user gave it, or None.
+    model: options of the task's model and data by name; target: validation metric at which to stop, or None; limit: the
+    first training instances to use, or None for all; data: folder of the data files as the user gave it, or None;
+    placement: node name -> worker, or None for the default.
     """
 
     task: str
@@ -38,26 +39,29 @@ class RunConfig:
     target: float | None = None
     limit: int | None = None
     data: str | None = None
+    placement: dict | None = None
     versions: dict = field(default_factory=dict)
 
     def values(self):
-        """All keys of the TOML form but `versions`; those that are None left out."""
-        own = {name: getattr(self, name) for name in ("task", *RUN_KEYS)}
+        """All keys of the TOML form but the tables; those that are None left out."""
+        own = {name: getattr(self, name) for name in ("task", *RUN_KEYS) if name != "placement"}
         return {k: v for k, v in (own | self.model | self.settings.as_dict()).items() if v is not None}
 
     def to_toml(self):
         lines = [f"{name} = {_toml(value)}" for name, value in self.values().items()]
-        lines += ["", "[versions]"] + [f"{name} = {_toml(value)}" for name, value in self.versions.items()]
+        for table in ("placement", "versions"):
+            entries = getattr(self, table)
+            if entries:
+                lines += ["", f"[{table}]"] + [f"{_key(name)} = {_toml(value)}" for name, value in entries.items()]
         return "\n".join(lines) + "\n"
 
 
-def resolve(task: str, model_options: Iterable[str], layers: list[tuple[str | None, dict]]) -> RunConfig:
+def resolve(task: str, model_options: dict[str, Callable], layers: list[tuple[str | None, dict]]) -> RunConfig:
     """Lay dicts over one another, the last one wins, and check each.
 
-    layers: (origin, values); the origin, a file's name, opens the error message; None is for options.
+    model_options: name -> check (name, value), which raises SettingError: `whole`, `share`, `text`; layers: (origin, values); the origin, a file's name, opens the error message; None is for options.
     Raises SettingError for an unknown key, a wrong type, a value out of range.
     """
-    model_options = tuple(model_options)
     known = (*Settings.names(), *RUN_KEYS, *model_options)
     values = {}
     for origin, given in layers:
@@ -81,22 +85,38 @@ def _known_only(task, given, known, is_file):
 
 def _build(task, model_options, values):
     settings = Settings(**{k: v for k, v in values.items() if k in Settings.names()})
-    for name in ("epochs", *model_options):
-        _whole(name, values.get(name))
+    whole("epochs", values.get("epochs"))
+    for name, check in model_options.items():
+        check(name, values.get(name))
     if "limit" in values:
-        _whole("limit", values["limit"])
-    target, data = values.get("target"), values.get("data")
+        whole("limit", values["limit"])
+    target, data, placement = values.get("target"), values.get("data"), values.get("placement")
     if target is not None and (type(target) not in (int, float) or not 0 < target < float("inf")):
         raise SettingError(f"target must be a number greater than 0, got {target!r}")
-    if data is not None and (not isinstance(data, str) or not data):
-        raise SettingError(f"data must be the name of a folder, got {data!r}")
+    if data is not None:
+        text("data", data)
+    if placement is not None and not isinstance(placement, dict):
+        raise SettingError(f"placement must be a table of node = worker, got {placement!r}")
     return RunConfig(task, settings, {name: values[name] for name in model_options}, values["epochs"], target,
-                     values.get("limit"), data, versions())
+                     values.get("limit"), data, placement, versions())
 
 
-def _whole(name, value):
+def whole(name, value):
+    """A check of an option: a whole number of at least 1."""
     if type(value) is not int or value < 1:
         raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def share(name, value):
+    """A check of an option: a number of at least 0 and below 1."""
+    if type(value) not in (int, float) or not 0 <= value < 1:
+        raise SettingError(f"{name} must be a number of at least 0 and below 1, got {value!r}")
+
+
+def text(name, value):
+    """A check of an option: a string that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise SettingError(f"{name} must be a name, got {value!r}")
 
 
 def check_resumable(old: RunConfig, new: RunConfig, folder):
@@ -128,6 +148,10 @@ def _version(package):
         return version(package)
     except PackageNotFoundError:
         return "unknown"
+
+
+def _key(name):
+    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else json.dumps(name)
 
 
 def _toml(value):

@@ -8,6 +8,13 @@ def show(name, value):
     return f"{100 * value:.1f} %" if name == "accuracy" else f"{value:.4g}"
 
 
+def show_further(row):
+    """The metrics of a task's own, each followed by two spaces: `root accuracy 49.1 %  error ratio 4.52  `."""
+    names = [name for name in row if name.endswith(("_accuracy", "_ratio"))]
+    return "".join(f"{name.replace('_', ' ')} {show('accuracy' if name.endswith('accuracy') else name, row[name])}  "
+                   for name in names)
+
+
 def epoch_line(metrics, epochs):
     """`epoch 3/30  train loss 0.412  accuracy 86.1 %  valid 90.3 %  41,200 instances/s  3.1 s`"""
     name = metrics["metric_name"]
@@ -15,6 +22,7 @@ def epoch_line(metrics, epochs):
              f"{name} {show(name, metrics['train_metric'])}"]
     if "valid_metric" in metrics:
         parts.append(f"valid {show(name, metrics['valid_metric'])}")
+        parts += filter(None, [show_further(metrics).strip()])
     parts += [f"{metrics['instances_per_second']:,.0f} instances/s", f"{metrics['seconds']:.1f} s"]
     return "  ".join(parts)
 

@@ -16,6 +16,7 @@ class Settings:
     max_active_keys: int = 16
     min_update_frequency: int = 100
     max_batch: int = 128
+    replicas: int = 1
     coalesce: bool = True
     optimizer: str = "adam"
     lr: float = 1e-3
@@ -30,7 +31,7 @@ class Settings:
     trace: bool = False
 
     def __post_init__(self):
-        for name in ("workers", "max_active_keys", "min_update_frequency", "max_batch"):
+        for name in ("workers", "max_active_keys", "min_update_frequency", "max_batch", "replicas"):
             self._whole(name, 1)
         for name in ("warmup", "step_every", "seed"):
             self._whole(name, 0)

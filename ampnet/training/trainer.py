@@ -8,6 +8,8 @@ import numpy as np
 
 from ..errors import DataError, SettingError
 from ..graphs.lowering import Machine
+from ..graphs.placement import balance, follow, measure
+from ..graphs.replicas import replicate
 from . import checkpoint
 from .blas import single_threaded_blas
 from .evaluation import run_evaluation
@@ -49,10 +51,11 @@ class Trainer:
     """Trains a graph.
 
     Options are those of `Settings`: workers, max_active_keys, min_update_frequency, optimizer, lr, ... The parameters are
-    drawn from `seed` unless the graph has been initialised or loaded already.
+    drawn from `seed` unless the graph has been initialised or loaded already. placement: node name -> worker; by default
+    the nodes are timed on a few training instances and balanced (`place`). With replicas the model itself gets them.
     """
 
-    def __init__(self, model, **options):
+    def __init__(self, model, placement=None, **options):
         unknown = sorted(set(options) - set(Settings.names()))
         if unknown:
             raise SettingError(f"unknown option '{unknown[0]}'; known: {', '.join(Settings.names())}")
@@ -61,8 +64,29 @@ class Trainer:
         model.check()
         if not model.initialised:
             model.initialise(s.seed)
-        self.machine = Machine(model, s.workers, s.min_update_frequency, s.max_batch, s.coalesce,
-                               TRACE_EVENTS if s.trace else 0)
+        replicate(model, s.replicas)
+        self.placement = placement
+        self.machine = self._machine(None if placement is None else follow(model, s.workers, placement))
+
+    def _machine(self, placement):
+        s = self.settings
+        return Machine(self.model, s.workers, s.min_update_frequency, s.max_batch, s.coalesce,
+                       TRACE_EVENTS if s.trace else 0, placement)
+
+    def place(self, instances):
+        """Settle the placement, node name -> worker, by a short measured run where none was given; parameters stay."""
+        if self.placement is None:
+            placed = self.machine.placement
+            if self.settings.workers > 1:
+                costs, traffic = measure(self._trial_machine, instances)
+                placed = balance(self.model, self.settings.workers, costs, traffic)
+                self.machine = self._machine(placed)
+            self.placement = {node.name: placed[node] for node in self.model.nodes if node in placed}
+        return self.placement
+
+    def _trial_machine(self, trace):
+        s = self.settings
+        return Machine(self.model, 1, None, s.max_batch, s.coalesce, trace)
 
     def fit(self, data, epochs=10, target=None, out=None, resume=False, observers=(), metrics=None):
         """Train for `epochs` epochs in all on `data.train`, evaluating on `data.valid` after each.
@@ -83,6 +107,8 @@ class Trainer:
         valid = valid or None  # one without instances tells nothing
         for instances in filter(None, (train, valid)):
             self.model.check_data(instances)
+        with single_threaded_blas():
+            self.place(train)
         self._choose_optimizer(epochs * len(train))
         history, first, best = History(metric_name=metric_name(self.model)), 1, None
         if resume:
@@ -141,6 +167,7 @@ class Trainer:
         run = self.machine.run(train, order, row_index, max_active_keys=keys, key=(self.settings.seed << 32) + epoch,
                                instances_before=(epoch - 1) * len(train), observe=watch)
         self.machine.flush()
+        self.machine.average_replicas()
         run.updates = self.machine.engine.updates()
         if trace is not None:
             trace.add(run.events)

@@ -329,6 +329,22 @@ def test_check(tmp_path):
         babi.check(tmp_path)
 
 
+def test_check_of_generated_graphs(monkeypatch):
+    assert babi.check() == ["babi15: 1,000 generated graphs of 4,000 questions; all answers follow"]
+    monkeypatch.setattr(babi, "deduce", lambda graph, asked: 8)
+    with pytest.raises(DataError, match="^generated graph 0: answer . about node . must be 9"):
+        babi.check()
+
+
+def test_find(tmp_path):
+    with pytest.raises(DataError, match=f"{babi.ARCHIVE}: no such file, and no symbolic/ beside it"):
+        babi.find(tmp_path)
+    unpack(tmp_path, small_fold())
+    assert babi.find(tmp_path) == tmp_path / "symbolic"
+    pack(tmp_path, small_fold())
+    assert babi.find(str(tmp_path)) == tmp_path / babi.ARCHIVE
+
+
 @pytest.mark.parametrize("fold", [1, 2, 3])
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_real_folds(real, fold, part):

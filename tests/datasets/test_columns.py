@@ -159,6 +159,22 @@ def test_batched_rows_must_agree():
         batched({"a": np.zeros(4), "b": np.zeros(3)}, 2)
 
 
+def test_repr_shows_what_is_short_and_the_size_of_the_rest():
+    part = batched({"a": np.zeros(2)}, 1)
+    meta = {
+        "vocab": 3,
+        "mean": 0.5,
+        "unit": "debye",
+        "told": "x" * 41,
+        "vectors": None,
+        "words": ["word"] * 18_280,
+        "table": np.zeros((18_280, 50)),
+        "ids": {"a": 1},
+    }
+    facts = "vocab 3; mean 0.5; unit debye; vectors None; words of 18,280; table of 18,280 x 50; ids of 1"
+    assert repr(Dataset("words", part, part, meta=meta)) == f"Dataset(words: train 2, valid 2; {facts})"
+
+
 def test_reprs_say_what_is_inside():
     batches = batched({"pixels": np.zeros((1200, 4)), "label": np.zeros(1200)}, 100)
     dataset = Dataset("digits", batches, batches.take(150), meta={"classes": 10})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from ampnet.datasets import mnist
+from ampnet.datasets import files, mnist
 from ampnet.errors import DataError, SettingError
 from tests.datasets.conftest import idx_bytes, write_idx
 
@@ -171,8 +171,6 @@ def test_bad_batch(folder, batch):
 
 def test_check_wants_the_published_bytes(folder):
     check_fails(lambda: mnist.check(folder), TRAIN_IMAGES, "sha256")
-    assert not mnist.intact(folder / TRAIN_IMAGES)
-    assert not mnist.intact(folder / "absent" / TRAIN_IMAGES)
 
 
 def test_the_real_thing(real_mnist):
@@ -191,6 +189,6 @@ def test_the_real_thing(real_mnist):
 
 def test_check_of_the_real_thing_however_packed(real_mnist, tmp_path):
     for name in mnist.PACKED_SHA256:
-        raw = gzip.decompress(mnist.find(real_mnist / "mnist", name).read_bytes())
+        raw = files.read(files.find(real_mnist / "mnist", name))
         (tmp_path / name).write_bytes(gzip.compress(raw, compresslevel=1))
     assert [line.split()[1] for line in mnist.check(tmp_path)] == ["60,000", "10,000"]

@@ -24,16 +24,22 @@ def sequences(instances, width=3, seed=0, longest=5, target=2):
     })
 
 
-def gradients_of(graph, instances, workers=1, keys=1, **options):
+def gradients_of(graph, instances, workers=1, keys=1, key=0, **options):
     """Summed gradients of one pass without updates, after checking that nothing was left behind."""
     machine = Machine(graph, workers, **options)
     machine.optimizer("sgd", 0.1)
-    for parameter in graph.named_parameters().values():
-        parameter.gradient[...] = 0
-    run = machine.run(instances, max_active_keys=keys)
+    for node in graph.nodes:
+        for parameter in node.parameters.values():
+            parameter.gradient[...] = 0
+    run = machine.run(instances, max_active_keys=keys, key=key)
     machine.gather_held()
     check_drained(machine, run)
-    return {name: p.gradient.copy() for name, p in graph.named_parameters().items()}, run
+    gradients = {name: p.gradient.copy() for name, p in graph.named_parameters().items()}
+    for node in graph.nodes:
+        for name, parameter in node.parameters.items():
+            if node.original is not None:
+                gradients[f"{node.original.name}.{name}"] += parameter.gradient
+    return gradients, run
 
 
 def assert_close(got, expected, limit=1e-5):
@@ -44,9 +50,9 @@ def assert_close(got, expected, limit=1e-5):
             assert distance(got[name], value) < limit, (name, distance(got[name], value))
 
 
-def assert_equals_reference(graph, instances, workers=1, keys=1, **options):
-    reference = Reference(graph).run(instances)
-    got, run = gradients_of(graph, instances, workers, keys, **options)
+def assert_equals_reference(graph, instances, workers=1, keys=1, key=0, **options):
+    reference = Reference(graph, key).run(instances)
+    got, run = gradients_of(graph, instances, workers, keys, key, **options)
     assert_close(got, reference.gradients)
     assert run.loss.sum() == np.float64(run.loss.sum())
     np.testing.assert_allclose(run.loss.sum(), reference.loss, rtol=1e-5, atol=1e-6)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ampnet.kernels.losses import softmax_cross_entropy, squared_error
+from ampnet.kernels.losses import select_row, softmax_cross_entropy, squared_error
 from tests import naive
 
 SHAPES = [(0, 3), (1, 1), (1, 2), (1, 10), (3, 7), (7, 8), (8, 9), (100, 10), (5, 33)]
@@ -84,3 +84,80 @@ def test_a_value_that_is_not_finite_shows_in_the_loss(value):
             for label in (0, 4):
                 labels = np.full(3, label, np.float32)
                 assert not np.isfinite(softmax_cross_entropy(x, labels, x.copy(), 1.0, gradient)[0])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 150])
+@pytest.mark.parametrize("with_gradient", [True, False])
+def test_select_row_equals_the_twin(rows, with_gradient):
+    rng = np.random.default_rng(rows)
+    for answer in {0, rows // 2, rows - 1}:
+        x = rng.normal(0, 5, rows).astype(np.float32)
+        before, gradient = x.copy(), np.full(rows, 7, np.float32)
+        loss, best = select_row(x, answer, gradient, with_gradient)
+        expected = naive.select_row(x.astype(np.float64), answer)
+        assert loss == pytest.approx(expected[0], rel=1e-6, abs=1e-12)
+        assert best == expected[2]
+        assert np.array_equal(x, before)
+        np.testing.assert_allclose(gradient, expected[1] if with_gradient else 7, rtol=1e-5, atol=1e-7)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.floats(0.01, 100), st.integers(0, 2**32 - 1))
+def test_select_row_equals_the_twin_for_any_length_in_place(rows, size, seed):
+    rng = np.random.default_rng(seed)
+    x, answer = rng.normal(0, size, rows).astype(np.float32), int(rng.integers(0, rows))
+    expected = naive.select_row(x.astype(np.float64), answer)
+    loss, best = select_row(x, answer, x, True)
+    assert loss == pytest.approx(expected[0], rel=1e-6, abs=1e-6)
+    assert best == expected[2]
+    np.testing.assert_allclose(x, expected[1], rtol=1e-5, atol=1e-6)
+
+
+def test_select_row_is_cross_entropy_over_rows():
+    x = np.random.default_rng(2).normal(0, 2, 9).astype(np.float32)
+    one, other = x.copy(), x.copy().reshape(1, 9)
+    loss, best = select_row(one, 4, one, True)
+    assert loss == softmax_cross_entropy(other, np.full(1, 4, np.float32), other, 1.0, True)[0]
+    assert best == x.argmax()
+    assert np.array_equal(one, other[0])
+
+
+def test_the_gradient_of_select_row_equals_finite_differences():
+    x = np.random.default_rng(1).normal(0, 1, 6)
+    for answer in range(6):
+        expected = naive.finite_difference(lambda v, answer=answer: naive.select_row(v, answer)[0], x.copy())
+        gradient = x.astype(np.float32)
+        select_row(gradient, answer, gradient, True)
+        np.testing.assert_allclose(gradient, expected, atol=1e-6)
+        assert abs(gradient.sum()) < 1e-6
+
+
+@pytest.mark.parametrize("scores, first", [([5, 5, 0], 0), ([0, 5, 5], 1), ([0, 0, 0], 0), ([-1, 3, 2, 3, 3], 1), ([4], 0)])
+def test_the_first_of_equal_scores_is_selected(scores, first):
+    x = np.array(scores, np.float32)
+    for answer in range(len(x)):
+        loss, best = select_row(x, answer, x.copy(), True)
+        assert best == first
+        assert loss == pytest.approx(naive.select_row(x.astype(np.float64), answer)[0])
+
+
+def test_a_single_row_has_no_loss_and_huge_scores_do_not_overflow():
+    gradient = np.full(1, 7, np.float32)
+    assert select_row(np.full(1, 1e30, np.float32), 0, gradient, True) == (0.0, 0)
+    assert gradient[0] == 0
+    x = np.array([-1e38, 1e38, 0], np.float32)
+    loss, best = select_row(x, 0, x, True)
+    assert loss == pytest.approx(2e38) and best == 1
+    assert np.array_equal(x, [-1, 1, 0])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_score_that_is_not_finite_shows_in_the_loss_of_select_row(value):
+    for rows in (1, 2, 5):
+        for at in range(rows):
+            for answer in range(rows):
+                for gradient in (True, False):
+                    x = np.zeros(rows, np.float32)
+                    x[at] = value
+                    assert not np.isfinite(select_row(x, answer, x.copy(), gradient)[0])
+            assert not np.isfinite(select_row(np.full(rows, value, np.float32), at, np.empty(rows, np.float32), True)[0])

@@ -17,7 +17,9 @@ def ready_rows(rows, first, limit):
 
 @pytest.mark.parametrize("backward, forward, expected", [
     ([0, 0, 0], [0, 0, 0], -1),
-    ([0, 1, 0], [9, 9, 9], 1),     # backward before forward
+    ([0, 12, 0], [99, 99, 99], 1),  # backward before forward
+    ([0, 9, 0], [9, 9, 9], 1),
+    ([0, 3, 0], [2, 4, 4], 5),     # but not on few rows while forward has more
     ([3, 5, 4], [0, 0, 0], 1),     # the most rows
     ([0, 0, 0], [3, 5, 4], 4),
     ([2, 2, 2], [0, 0, 0], 0),     # equals: nearest to the end, backward

@@ -36,16 +36,19 @@ EMBEDDING = record(EMBEDDING_DTYPE)
 class Embedding(Node):
     """Y[r] = W[ids[r]]. ids (rows, 1), whole numbers in [0, vocab) written as float32; W (vocab, width).
 
-    W starts normal with deviation 1, as in PyTorch; `scale` is another deviation. Updates touch only the rows that have
-    gradients.
+    W starts normal with deviation 1, as in PyTorch; `scale` is another deviation, `vectors` (vocab, width) are values to
+    start from instead. Updates touch only the rows that have gradients.
     """
 
     dtype, transparent = EMBEDDING_DTYPE, True
 
-    def __init__(self, vocab, width, scale=1.0, name=None):
+    def __init__(self, vocab, width, scale=1.0, vectors=None, name=None):
         super().__init__(name)
+        if vectors is not None and np.shape(vectors) != (vocab, width):
+            raise GraphError(f"Embedding: vectors must have shape {(vocab, width)}, got {np.shape(vectors)}")
+        initial = normal(scale) if vectors is None else lambda rng, shape: vectors
         self.vocab, self.width = positive(vocab, "Embedding: vocab"), positive(width, "Embedding: width")
-        self.parameters = {"weight": Parameter((vocab, width), normal(scale), sparse=True)}
+        self.parameters = {"weight": Parameter((vocab, width), initial, sparse=True)}
 
     def output_widths(self, widths):
         if widths[0] != 1:

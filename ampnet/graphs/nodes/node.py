@@ -4,6 +4,8 @@ A node kind is a class (parameters, shapes, checks) and its compiled operations 
 See docs/nodes.md for one written from scratch.
 """
 
+import copy
+
 from ...errors import GraphError
 from ...runtime.message import STATE_FIELDS  # noqa: F401  (re-exported for node files)
 from ...runtime.records import NODE_DTYPE
@@ -54,10 +56,12 @@ class Node:
     column = index_field = None
 
     def __init__(self, name=None):
-        self.name, self.graph, self.number = name, None, None
+        self.name, self.graph, self.number, self.wired = name, None, None, False
         self.inputs, self.outputs = [], []
         self.parameters = {}
         self.min_update_frequency = self.worker = None
+        self.passes = 1   # gradients of an instance that this node sees, where a counted loop makes it more than one
+        self.original, self.replica = None, 0   # of a copy: the node it was made of, and its number from 1
 
     @property
     def kind(self):
@@ -80,6 +84,15 @@ class Node:
         if len(self.outputs) == 1:
             return self.outputs[0]
         return tuple(self.outputs) or None
+
+    def copy(self, name, replica):
+        """A node like this one, with parameters of its own and wires yet to be laid."""
+        other = copy.copy(self)
+        other.name, other.graph, other.wired, other.original, other.replica = name, None, False, self, replica
+        other.parameters = {label: p.like() for label, p in self.parameters.items()}
+        other.inputs = [None] * len(self.inputs)
+        other.outputs = [Output(other, o.port, o.width) for o in self.outputs]
+        return other
 
     def connect(self, source):
         """A further input after the call; only kinds that join alternatives allow it."""

@@ -1,0 +1,113 @@
+"""Replicas: copies of a model's nodes that learn side by side on different workers.
+
+Everything between the sources and the losses is copied. A Cond on the instance picks the copy where a message comes in, so
+that an instance stays with one copy from beginning to end; a Phi joins what the copies send on. Copies start from the same
+values, update themselves on their own, and are averaged from time to time (the trainer does, at the end of each epoch).
+"""
+
+import numpy as np
+
+from ..errors import GraphError
+from .nodes.control import Cond, Phi
+from .nodes.node import Output
+
+
+def replicate(graph, replicas):
+    """Change a graph so that it has `replicas` copies of all nodes but sources and losses; returns the graph.
+
+    Its parameters keep their names, and are those of the first copy.
+    """
+    if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 1:
+        raise GraphError(f"replicas must be a whole number of at least 1, got {replicas!r}")
+    if graph.replicas != 1:
+        raise GraphError("the graph has replicas already")
+    graph.check()
+    if replicas == 1:
+        return graph
+
+    def pick(s):
+        return s.instance % replicas
+
+    originals = [node for node in graph.nodes if not (node.is_source or node.is_loss)]
+    copies = {node: [node, *(node.copy(f"{node.name}-{r + 1}", r) for r in range(1, replicas))] for node in originals}
+    nodes = []
+    for node in graph.nodes:
+        nodes += copies.get(node, [node])
+        if node.is_source:
+            nodes.append(_pick_copy(node, copies, pick, replicas))
+    for node in originals:
+        for port, source in enumerate(node.inputs):
+            if source.node in copies:
+                for copy, before in zip(copies[node][1:], copies[source.node][1:], strict=True):
+                    _wire(before.outputs[source.port], copy, port)
+        for output in node.outputs:
+            if output.target[0] not in copies:
+                nodes.insert(nodes.index(output.target[0]), _join_copies(output, copies[node]))
+    _adopt(graph, nodes)
+    graph.replicas = replicas
+    return graph
+
+
+def _wire(output, node, port):
+    output.target, node.inputs[port] = (node, port), output
+
+
+def _pick_copy(source, copies, pick, replicas):
+    """A Cond between a source and the copies of what it feeds; what it feeds may be a loss, which has none."""
+    output = source.outputs[0]
+    target, port = output.target
+    if target not in copies:
+        raise GraphError(f"'{source.name}' feeds a loss directly: there is nothing to copy")
+    cond = Cond(pick, outputs=replicas, name=f"pick-{source.name}")
+    cond.outputs = [Output(cond, r, source.width) for r in range(replicas)]
+    for r, copy in enumerate(copies[target]):
+        _wire(cond.outputs[r], copy, port)
+    cond.inputs = [None]
+    _wire(output, cond, 0)
+    return cond
+
+
+def _join_copies(output, copies):
+    """A Phi between the copies of a node and what only one node takes."""
+    target, port = output.target
+    phi = Phi(name=f"join-{output.node.name}-{output.port}")
+    phi.outputs, phi.inputs = [Output(phi, 0, output.width)], [None] * len(copies)
+    for r, copy in enumerate(copies):
+        _wire(copy.outputs[output.port], phi, r)
+    _wire(phi.outputs[0], target, port)
+    return phi
+
+
+def _adopt(graph, nodes):
+    for number, node in enumerate(nodes):
+        node.graph, node.number = graph, number
+    graph.nodes = nodes
+
+
+def _copies(graph):
+    """(first, [the other copies]) of every node that has parameters."""
+    others = {}
+    for node in graph.nodes:
+        if node.original is not None and node.parameters:
+            others.setdefault(node.original, []).append(node)
+    return others.items()
+
+
+def spread(graph):
+    """Give every copy the values and the optimizer state of the first."""
+    for first, others in _copies(graph):
+        for name, parameter in first.parameters.items():
+            for copy in others:
+                for mine, theirs in zip(parameter.arrays, copy.parameters[name].arrays, strict=True):
+                    theirs[...] = mine
+
+
+def average(graph):
+    """Give every copy the mean of the values, and of the optimizer states, of all."""
+    for first, others in _copies(graph):
+        for name, parameter in first.parameters.items():
+            for i, array in enumerate(parameter.arrays):
+                every = [array, *(copy.parameters[name].arrays[i] for copy in others)]
+                mean = sum(a.astype(np.float64) for a in every) / len(every)
+                for a in every:
+                    a[...] = mean
