@@ -19,11 +19,11 @@ def replicate(graph, replicas):
     """
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 1:
         raise GraphError(f"replicas must be a whole number of at least 1, got {replicas!r}")
-    if graph.replicas != 1:
-        raise GraphError("the graph has replicas already")
-    graph.check()
-    if replicas == 1:
+    if replicas in (1, graph.replicas):
         return graph
+    if graph.replicas != 1:
+        raise GraphError(f"the graph has {graph.replicas} replicas already and cannot have {replicas}")
+    graph.check()
 
     def pick(s):
         return s.instance % replicas

@@ -50,10 +50,10 @@ def assert_close(got, expected, limit=1e-5):
             assert distance(got[name], value) < limit, (name, distance(got[name], value))
 
 
-def assert_equals_reference(graph, instances, workers=1, keys=1, key=0, **options):
+def assert_equals_reference(graph, instances, workers=1, keys=1, key=0, limit=1e-5, **options):
     reference = Reference(graph, key).run(instances)
     got, run = gradients_of(graph, instances, workers, keys, key, **options)
-    assert_close(got, reference.gradients)
+    assert_close(got, reference.gradients, limit)
     assert run.loss.sum() == np.float64(run.loss.sum())
     np.testing.assert_allclose(run.loss.sum(), reference.loss, rtol=1e-5, atol=1e-6)
     assert run.targets.sum() == reference.targets

@@ -27,6 +27,7 @@ def test_loss_and_gradients_equal_torchs(kind, keys, workers):
     make, data = torch_models.CASES[kind]
     graph, instances = make(), data()
     got, run = gradients_of(graph, instances, workers, keys)
+    assert run.instances == len(instances)
     stored = np.load(torch_models.STORED)
     assert_equals(got, run, {name: stored[f"{kind}/{name}"] for name in ("loss", *got)})
     try:
@@ -41,7 +42,7 @@ def test_full_size_gradients_equal_the_references_and_torchs(workers):
     """The sizes that are trained: hidden 128; and 784, of which only torch is quick enough."""
     data = list_reduction.load(seed=1, train=60, valid=1).train
     graph = rnn().initialise(1)
-    assert_equals_reference(graph, data, workers, 1)
+    assert assert_equals_reference(graph, data, workers, 1).instances == len(data)
     rng = np.random.default_rng(0)
     offsets = np.array([0, 100, 200])
     images = Instances({"pixels": Column(rng.random((200, 784)), offsets, name="pixels"),
@@ -76,6 +77,7 @@ def test_full_size_loss_and_gradients_equal_torchs(kind, workers, keys):
     graph, data = FULL[kind]()
     torch_models.with_biases(graph)
     got, run = gradients_of(graph, data, workers, keys)
+    assert run.instances == len(data)
     assert_equals(got, run, torch_models.torch_results(kind, graph, data))
 
 
@@ -122,6 +124,7 @@ def test_a_message_an_edge_gives_the_gradients_of_whole_graphs(readout, tied, ke
     fine.load_parameters(fused.parameters)
     expected, one = gradients_of(fused, data, workers, keys)
     got, run = gradients_of(fine, data, workers, keys)
+    assert run.messages > one.messages
     assert_equals(got, run, {"loss": one.loss.sum(), **expected})
 
 
@@ -186,7 +189,8 @@ def test_the_references_gradients_equal_finite_differences(kind):
 @pytest.mark.parametrize("workers", [1, 2, 4])
 @pytest.mark.parametrize("keys", [1, 7, 100])
 def test_any_schedule_gives_the_same_gradients(workers, keys):
-    assert_equals_reference(torch_models.small_rnn(), torch_models.sequences(), workers, keys)
+    run = assert_equals_reference(torch_models.small_rnn(), torch_models.sequences(), workers, keys)
+    assert run.instances == len(torch_models.sequences())
 
 
 def test_rows_are_read_through_the_permutation():
@@ -197,6 +201,7 @@ def test_rows_are_read_through_the_permutation():
     machine.optimizer()
     run = machine.run(data, row_index=index)
     machine.gather_held()
+    assert run.targets.sum() == expected.targets
     np.testing.assert_allclose(run.loss.sum(), expected.loss, rtol=1e-5)
     assert_close({k: p.gradient for k, p in graph.named_parameters().items()}, expected.gradients)
 

@@ -110,8 +110,10 @@ def test_a_resumed_run_with_replicas_equals_a_straight_one(lists, tmp_path):
 def test_bad_requests():
     with pytest.raises(GraphError, match="at least 1, got 0"):
         replicate(small_rnn(), 0)
-    with pytest.raises(GraphError, match="has replicas already"):
-        replicate(replicate(small_rnn(), 2), 2)
+    twice = replicate(replicate(small_rnn(), 2), 2)
+    assert twice.replicas == 2 and len(twice.nodes) == len(replicate(small_rnn(), 2).nodes)
+    with pytest.raises(GraphError, match="has 2 replicas already"):
+        replicate(twice, 3)
     g = Graph()
     SoftmaxCrossEntropy("label")(g.matrix("x", 3))
     with pytest.raises(GraphError, match="feeds a loss directly"):
