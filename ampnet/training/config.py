@@ -59,7 +59,8 @@ class RunConfig:
 def resolve(task: str, model_options: dict[str, Callable], layers: list[tuple[str | None, dict]]) -> RunConfig:
     """Lay dicts over one another, the last one wins, and check each.
 
-    model_options: name -> check (name, value), which raises SettingError: `whole`, `share`, `text`; layers: (origin, values); the origin, a file's name, opens the error message; None is for options.
+    model_options: name -> check (name, value), which raises SettingError: `whole`, `share`, `text`; layers: (origin,
+    values); the origin, a file's name, opens the error message; None is for options.
     Raises SettingError for an unknown key, a wrong type, a value out of range.
     """
     known = (*Settings.names(), *RUN_KEYS, *model_options)
