@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 from numba import njit
 
+import ampnet
 from ampnet.datasets import Column, Instances, list_reduction
 from ampnet.errors import OperationError
-from ampnet.graphs import Machine, mlp, rnn
+from ampnet.graphs import Machine, ggnn, mlp, rnn, tree_lstm
 from ampnet.runtime.atomics import nanoseconds
+
+from .graphs.molecules import graph_columns, random_graph
+from .graphs.trees import random_tree, tree_columns
 
 
 def test_clearing_after_a_failure_follows_no_stale_links_of_kept_messages():
@@ -57,3 +61,25 @@ def test_two_checkpoints_of_the_same_state_are_the_same_bytes(tmp_path):
         checkpoint.save(tmp_path / f"{i}", machine, {"epoch": 1, "best": 0.5, "seed": 0})
         written.add((tmp_path / f"{i}").read_bytes())
     assert len(written) == 1
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm", "tree", "ggnn"])
+def test_an_evaluation_changes_no_parameter(name):
+    """Cells with two inputs answer evaluation messages themselves; those were counted as gradients, and Adam moved on."""
+    rng = np.random.default_rng(0)
+    lists = ampnet.datasets.load("list-reduction").train.take(60)
+    model, data = {
+        "rnn": lambda: (rnn(14, 10, 4, 5), lists), "lstm": lambda: (rnn(14, 10, 4, 5, "lstm"), lists),
+        "tree": lambda: (tree_lstm(11, 5, 4, 5), tree_columns([random_tree(rng, 7) for _ in range(20)])),
+        "ggnn": lambda: (ggnn(2, 2, 4, 2), graph_columns([random_graph(rng, 5, 2, 6) for _ in range(20)], 2, True)),
+    }[name]()
+    machine = Machine(model.initialise(0), 1, 7)
+    machine.optimizer("adam", 1e-2)
+    machine.run(data, max_active_keys=4)   # leaves gradients and moments behind
+    before = {k: v.copy() for k, v in model.parameters.items()}
+    updates = machine.engine.updates().copy()
+    for _ in range(3):
+        machine.run(data, training=False, max_active_keys=4)
+    for k, v in model.parameters.items():
+        assert v.tobytes() == before[k].tobytes(), k
+    assert (machine.engine.updates() == updates).all()

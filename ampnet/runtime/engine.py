@@ -17,12 +17,11 @@ from .cleanup import clear_node, clear_worker
 from .memory import LINE, SIZES, allocate, release_lists
 from .queue import QUEUE_DTYPE, initialise
 from .records import COLUMN_DTYPE, ENGINE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, WORKER_DTYPE
-from .update import update
+from .update import UNLIMITED, update
 from .worker import EVENT_WORDS, UPDATE_OPERATION, run_worker
 
 POLL_SECONDS = 0.05
 STALLED_POLLS = 10    # so many polls without any message and without any worker awake: the run will never end
-UNLIMITED = 2**62
 REASONS = {
     m.NOT_FINITE: "a loss or gradient is not finite",
     m.NO_ACTIVATION: "a gradient came for a state that was never seen forward",

@@ -1,6 +1,8 @@
 """A node updates itself, alone, from the gradients it has gathered.
 
-The update uses the mean over the gathered gradients (backward messages). The norm that is needed for clipping is also
+The update uses the mean over the gathered gradients (backward messages); the few left over at the end of an epoch weigh as
+much as those before, so their sum is divided by `min_update_frequency` too: a full step on a handful would be mostly noise.
+The norm that is needed for clipping is also
 the divergence guard: it is summed without fast-math, so a NaN or an infinity anywhere shows.
 """
 
@@ -12,6 +14,8 @@ from .controller import RETIRED
 from .memory import helper, vector
 from .message import DONE, NOT_FINITE, operation
 from .records import ENGINE, NODE, OPTIMIZER, PARAMETER, WORKER
+
+UNLIMITED = 2**62   # the `min_update_frequency` of nodes that never update themselves
 
 
 @helper
@@ -79,7 +83,8 @@ def update(worker, node, batch, count):
     o = OPTIMIZER(e.optimizer)
     done = e.instances_before + load_acquire(engine + RETIRED)
     rate = optimizers.learning_rate(o.schedule, o.rate, done, o.total, o.warmup, o.step_every, o.step_factor)
-    scale = 1.0 / n.gathered
+    expected = n.min_update_frequency if n.min_update_frequency < UNLIMITED else 0
+    scale = 1.0 / max(n.gathered, expected)
     scale *= optimizers.clip_factor(total, scale, o.clip)
     for i in range(n.parameter_count):
         _step_parameter(e.optimizer, load(n.parameters + 8 * i), scale, rate, n.version + 1)

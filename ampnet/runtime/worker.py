@@ -183,7 +183,7 @@ def serve(worker, number, updater):
     if status != DONE:
         fail(worker, node, BACKWARD if backward else FORWARD, status)
         return
-    if backward and n.parameter_count > 0:
+    if backward and n.parameter_count > 0 and is_training(worker):   # the receipts of an evaluation are no gradients
         n.gathered += count
         n.gradients += count
         if n.gathered >= n.min_update_frequency:
