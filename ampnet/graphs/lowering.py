@@ -29,7 +29,7 @@ class Machine:
         specs = [self._spec(node, min_update_frequency) for node in graph.nodes]
         fills = graph.state_fills()
         fills += [-1] * (STATE_FIELDS - len(fills))
-        self.engine = Engine(specs, workers, fills, max_batch, coalesce, trace)
+        self.engine = Engine(specs, workers, fills, max_batch, coalesce, trace, graph.replicas)
 
     def _spec(self, node, min_update_frequency):
         record = allocate(node.dtype)

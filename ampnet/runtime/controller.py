@@ -1,6 +1,7 @@
 """Starts instances and retires them, so that at most `max_active_keys` are in flight.
 
-An instance in flight sits in a *slot*. A slot's pending count is the number of messages its sources have sent and not yet
+An instance in flight sits in a *slot*; the slots are dealt out to lanes (one for each replica of a model), so that each has
+its share in flight. A slot's pending count is the number of messages its sources have sent and not yet
 got an answer to; when it reaches zero the instance is home, and whichever worker saw that starts the next one there.
 """
 
@@ -9,9 +10,9 @@ import numpy as np
 from .atomics import atomic_add, call_operation, load, load_acquire, store, store_release
 from .memory import LINE, helper
 from .message import MESSAGE, STATE, STATE_FIELDS, new_block, release
-from .records import COLUMN, ENGINE, ENGINE_DTYPE, NODE, WORKER, offset
+from .records import COLUMN, ENGINE, ENGINE_DTYPE, LANE, LANE_DTYPE, NODE, WORKER, offset
 
-NEXT, RETIRED = offset(ENGINE_DTYPE, "next"), offset(ENGINE_DTYPE, "retired")
+NEXT, RETIRED = offset(LANE_DTYPE, "next"), offset(ENGINE_DTYPE, "retired")
 
 
 @helper
@@ -66,12 +67,13 @@ def start_instance(worker, blank):
     e = ENGINE(w.engine)
     w.slot_count -= 1
     slot = load(w.slots + 8 * w.slot_count)
-    position = atomic_add(w.engine + NEXT, 1)
-    if position >= e.total:
+    lane = e.lanes + LINE * (slot % e.lane_count)
+    position = atomic_add(lane + NEXT, 1)
+    if position >= LANE(lane).total:
         return 0
     store(blank + STATE - 16, 0)
     MESSAGE(blank).slot = slot
-    _fill_state(w.engine, blank, load(e.order + 8 * position))
+    _fill_state(w.engine, blank, load(LANE(lane).order + 8 * position))
     store_release(e.pending + LINE * slot, 1)   # held open until every source has sent
     for i in range(e.source_count):
         node = load(e.nodes + 8 * load(e.sources + 8 * i))

@@ -16,7 +16,7 @@ from . import message as m
 from .cleanup import clear_node, clear_worker
 from .memory import LINE, SIZES, allocate, release_lists
 from .queue import QUEUE_DTYPE, initialise
-from .records import COLUMN_DTYPE, ENGINE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, WORKER_DTYPE
+from .records import COLUMN_DTYPE, ENGINE_DTYPE, LANE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, WORKER_DTYPE
 from .update import UNLIMITED, update
 from .worker import EVENT_WORDS, UPDATE_OPERATION, run_worker
 
@@ -99,11 +99,12 @@ class Engine:
 
     nodes: in the order of their numbers; workers: how many threads; fills: for each of the eight state fields the column
     whose row count fills it, or -1; max_batch: rows an operation may take at once; coalesce=False gives the paper's
-    one-message-at-a-time behaviour; trace: events to keep a worker and run (0: none).
+    one-message-at-a-time behaviour; trace: events to keep a worker and run (0: none); lanes: instances i and j share slots
+    when i % lanes == j % lanes, and lane l starts on worker l % workers.
     """
 
-    def __init__(self, nodes, workers=1, fills=(-1,) * m.STATE_FIELDS, max_batch=128, coalesce=True, trace=0):
-        self.nodes, self.worker_count = nodes, workers
+    def __init__(self, nodes, workers=1, fills=(-1,) * m.STATE_FIELDS, max_batch=128, coalesce=True, trace=0, lanes=1):
+        self.nodes, self.worker_count, self.lanes = nodes, workers, lanes
         self.memory = _Memory()
         self.inputs = sum(len(n.predecessors) for n in nodes)
         self.ports = self.inputs + sum(len(n.successors) for n in nodes)
@@ -197,20 +198,23 @@ class Engine:
         table = allocate(COLUMN_DTYPE, len(columns))
         for entry, (values, offsets) in zip(table, columns, strict=True):
             entry["values"], entry["width"], entry["offsets"] = values.ctypes.data, values.shape[1], offsets.ctypes.data
-        slots = min(max_active_keys, len(order))
+        lanes, orders = self._lay_out_lanes(order)
+        slots = min(max_active_keys, len(order)) if self.lanes == 1 else max(max_active_keys, self.lanes)
         slot_tables = [np.zeros(slots + 1, np.int64) for _ in range(self.worker_count)]
-        slot_tables[0][:slots] = np.arange(slots)[::-1]
         pending = allocate(np.uint8, LINE * (slots + 1))
         e = self.engine
-        e["columns"], e["order"], e["total"] = table.ctypes.data, order.ctypes.data, len(order)
+        e["columns"], e["total"] = table.ctypes.data, len(order)
+        e["lanes"], e["lane_count"] = lanes.ctypes.data, len(lanes)
         e["row_index"] = 0 if row_index is None else row_index.ctypes.data
         e["pending"], e["training"], e["instances_before"] = pending.ctypes.data, int(training), instances_before
         e["key"] = np.uint64(key).astype(np.int64)
-        for name in ("next", "retired", "stop", "failed"):
+        for name in ("retired", "stop", "failed"):
             e[name] = 0
         for number in range(self.worker_count):
             w = self.workers[number]
-            w["slots"], w["slot_count"] = slot_tables[number].ctypes.data, slots if number == 0 else 0
+            mine = [s for s in reversed(range(slots)) if s % self.lanes % self.worker_count == number]
+            slot_tables[number][:len(mine)] = mine
+            w["slots"], w["slot_count"] = slot_tables[number].ctypes.data, len(mine)
             w["idle_nanoseconds"] = 0
             for name, size in (("received", self.ports), ("calls", 2 * len(self.nodes)), ("rows", 2 * len(self.nodes))):
                 self._words(w[name], size)[:] = 0
@@ -220,7 +224,14 @@ class Engine:
                 node.refresh(self._worker(0), node.record.ctypes.data, 0, 0)   # weights may have been loaded since
             for name in ("loss", "error", "correct", "targets", "gradients", "staleness"):
                 node.record[name] = 0
-        return order, table, slot_tables, pending, columns, row_index
+        return orders, lanes, table, slot_tables, pending, columns, row_index
+
+    def _lay_out_lanes(self, order):
+        lanes = allocate(LANE_DTYPE, self.lanes)
+        orders = [np.ascontiguousarray(order[order % self.lanes == lane]) for lane in range(self.lanes)]
+        for lane, instances in zip(lanes, orders, strict=True):
+            lane["order"], lane["total"] = instances.ctypes.data, len(instances)
+        return lanes, orders
 
     def _work(self, observe):
         """Start the workers, watch, join. Waiting on an event can be interrupted; joining a thread cannot."""

@@ -16,8 +16,8 @@ ENGINE_DTYPE = layout(
     "source_count",
     "columns",           # COLUMN records of the data of this run
     "row_index",         # permutation of the rows of all columns, or 0
-    "order",             # table: the instances of this run in their order
-    "total",             # how many
+    "lanes", "lane_count",  # LANE records
+    "total",             # instances of this run
     "instances_before",  # training instances of earlier runs (learning-rate schedule)
     "pending",           # one line a slot: messages of the instance there that have not come home
     "fills",             # for each state field: column whose row count fills it, or -1
@@ -26,13 +26,12 @@ ENGINE_DTYPE = layout(
     "max_batch",         # rows an operation may take at once
     "max_messages",      # messages an operation may take at once
     "optimizer",         # OPTIMIZER record
-    "next",              # atomic: position in `order` of the next instance to start
     "retired",           # atomic: instances that came home
     "stop",              # atomic: not 0 when all workers shall leave
     "failed",            # atomic: claimed by the first failure, which then fills the fields below
     "failed_node", "failed_direction", "failed_status", "failed_version",
     ("failed_state", (np.int32, 8)),
-    lines=("next", "retired", "stop", "failed"))
+    lines=("retired", "stop", "failed"))
 
 WORKER_DTYPE = layout(
     "number",
@@ -102,12 +101,18 @@ OPTIMIZER_DTYPE = layout(
     "code", "schedule", "total", "warmup", "step_every",
     *((name, np.float64) for name in ("rate", "beta1", "beta2", "epsilon", "decay", "clip", "step_factor")))
 
+# Instances that are started in the same slots, one after the other: slot s serves lane s % lane_count.
+LANE_DTYPE = layout(
+    "next",              # atomic: position of the next instance to start
+    "order", "total")    # table of the instances, and how many
+
 COLUMN_DTYPE = layout("values", "width", "offsets")
 WAITING_DTYPE = layout("first", "last", "messages", "rows")
 TRACE_DTYPE = layout("events", "capacity", "count")
 
 ENGINE, WORKER, NODE, PARAMETER = map(record, (ENGINE_DTYPE, WORKER_DTYPE, NODE_DTYPE, PARAMETER_DTYPE))
 OPTIMIZER, COLUMN, WAITING, TRACE = map(record, (OPTIMIZER_DTYPE, COLUMN_DTYPE, WAITING_DTYPE, TRACE_DTYPE))
+LANE = record(LANE_DTYPE)
 
 
 def offset(dtype, field):
