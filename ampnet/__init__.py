@@ -16,11 +16,11 @@ from .errors import (
 )
 
 _PARTS = ("datasets", "experiments", "graphs", "testing", "training")
-_FROM_TRAINING = ("Trainer", "evaluate")
+_FROM_TRAINING = ("Trainer", "evaluate", "predict")
 
 __all__ = [
     "AmpnetError", "CheckpointError", "DataError", "DivergenceError", "GraphError", "OperationError", "SettingError",
-    "Trainer", "__version__", "datasets", "evaluate", "experiments", "graphs", "testing", "training"]
+    "Trainer", "__version__", "datasets", "evaluate", "experiments", "graphs", "predict", "testing", "training"]
 
 
 def __getattr__(name):

@@ -1,6 +1,7 @@
 """Fixtures for tests of several packages: run directories, and small data."""
 
 import pytest
+from hypothesis import settings
 
 from ampnet import datasets
 
@@ -16,3 +17,7 @@ def lists():
     """List reduction with 10,000 validation instances cut down to 50."""
     data = datasets.load("list-reduction", seed=0)
     return datasets.Dataset(data.name, data.train.take(300), data.valid.take(50), meta=data.meta)
+
+# The first example compiles; and machines are shared.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")

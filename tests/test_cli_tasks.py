@@ -97,10 +97,10 @@ def test_babi15_trains_without_any_file_and_a_run_can_be_placed_like_another(tmp
 
 
 @pytest.mark.parametrize("line, texts", [
-    ("(3 (2 it) (4 (3 works) (2 well))", ["bracket"]),
+    ("(3 (2 it) (4 (3 works) (2 well))", ["expected 1 more ')'"]),
     ("(3 (2 it) (4 works)))", []),
     ("(7 (2 it) (4 works))", ["7"]),
-    ("(3 (2 it) (4 works) (2 well))", ["child"]),
+    ("(3 (2 it) (4 works) (2 well))", ["one word or two trees", "trees: 3"]),
 ])
 def test_bad_trees(trees, tmp_path, line, texts):
     path = trees / "dev.txt"

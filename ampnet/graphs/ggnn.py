@@ -15,7 +15,7 @@ Fine, as in the paper: one message is one node, or one edge.
            zeros -> Flatmap over nodes and steps -> Phi <---------------------------------------------+
                                                      +-> Group by target -> SumRows -> GRUCell -> Cond -> as above
 
-Both have the same parameters and compute the same. Li et al. 2016; readout of a regression as in their equation 7.
+Both have the same parameters and compute the same. Li et al. 2016; the vector of a graph as in their equation 7.
 """
 
 from functools import cache
@@ -51,8 +51,9 @@ def ggnn(annotation, edge_types, hidden=100, steps=4, readout="regression", unit
     """A gated graph network.
 
     annotation: width of the column `annotation`, a row a node; edge_types: types, counting both directions where they
-    differ; readout: "select" scores every node and compares with the column `answer`; "regression" compares a gated sum
-    over the nodes with the column `target`, and tells its error in units of `unit`. Fused it reads the columns `sourcesK`
+    differ; readout: "select" scores every node and compares with the column `answer`; "regression" makes a vector of the
+    graph, sum of sigmoid([h | x] G + g) * tanh(h V + v) over its nodes, and compares what two more layers make of it with
+    the column `target`; its error is told in units of `unit`. Fused it reads the columns `sourcesK`
     and `edgesK`, fine the tables of `datasets.edges.fine_columns`.
     """
     for name, value in (("annotation", annotation), ("edge_types", edge_types), ("hidden", hidden), ("steps", steps)):
@@ -71,9 +72,10 @@ def ggnn(annotation, edge_types, hidden=100, steps=4, readout="regression", unit
         SelectRow("answer", name="loss")(Linear(hidden + annotation, 1, name="score")(both(h, x)))
     else:
         h_gate, h_value = Bcast(name="h_final")(h)
-        gate = Linear(hidden + annotation, 1, name="gate")(both(h_gate, x))
-        total = GatedSum(name="readout")(gate, Linear(hidden, 1, name="output")(h_value))
-        SquaredError("target", unit=unit, name="loss")(total)
+        gate = Linear(hidden + annotation, hidden, name="gate")(both(h_gate, x))
+        graph = GatedSum(name="readout")(gate, Linear(hidden, hidden, "tanh", name="value")(h_value))
+        graph = Linear(hidden, hidden, "relu", name="layer")(graph)
+        SquaredError("target", unit=unit, name="loss")(Linear(hidden, 1, name="output")(graph))
     return g
 
 

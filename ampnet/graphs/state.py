@@ -144,11 +144,12 @@ def compile_function(function, layout, member=False):
     view, compiled = record(state_dtype(layout.fields)), njit(function)
     try:
         answer = njit(_caller(view, compiled, layout, member, takes_tables(function, member)))
-        signature = types.int64(*[types.int64] * 3)
-        if _returns_something(function):
-            return cfunc(signature, nopython=True)(lambda state, columns, i: np.int64(answer(state, columns, i)))
+        arguments = (types.int64,) * 3
+        answer.compile(arguments)
+        if answer.overloads[arguments].signature.return_type != types.none:
+            return cfunc(types.int64(*arguments), nopython=True)(lambda state, columns, i: np.int64(answer(state, columns, i)))
 
-        @cfunc(signature, nopython=True)
+        @cfunc(types.int64(*arguments), nopython=True)
         def call(state, columns, i):
             answer(state, columns, i)
             return 0
@@ -168,11 +169,3 @@ def _caller(view, function, layout, member, with_tables):
     if member:
         return lambda state, columns, i: function(view(state), i)
     return lambda state, columns, i: function(view(state))
-
-
-def _returns_something(function):
-    try:
-        source = inspect.getsource(function)
-    except (OSError, TypeError):
-        return True
-    return "return" in source or "lambda" in source

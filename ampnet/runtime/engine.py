@@ -17,7 +17,7 @@ from .cleanup import clear_node, clear_worker
 from .memory import LINE, SIZES, allocate, release_lists
 from .queue import QUEUE_DTYPE, initialise
 from .records import COLUMN_DTYPE, ENGINE_DTYPE, LANE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, WORKER_DTYPE
-from .update import UNLIMITED, update
+from .update import update
 from .worker import EVENT_WORDS, UPDATE_OPERATION, run_worker
 
 POLL_SECONDS = 0.05

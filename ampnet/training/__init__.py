@@ -5,9 +5,9 @@ Imported when first used: options are checked, and files read, before the kernel
 
 from importlib import import_module
 
-_PLACES = {"Observer": "trainer", "Trainer": "trainer", "evaluate": "evaluation"}
+_PLACES = {"Observer": "trainer", "Trainer": "trainer", "evaluate": "evaluation", "predict": "evaluation"}
 
-__all__ = ["Observer", "Trainer", "evaluate"]
+__all__ = ["Observer", "Trainer", "evaluate", "predict"]
 
 
 def __getattr__(name):

@@ -162,7 +162,8 @@ def test_parameter_counts_are_those_of_the_formulas():
         body = K * (H * H + H) + 3 * H * (H + H) + 4 * H
         for form in ("fused", "fine"):
             assert ggnn(A, K, H, readout="select", form=form).parameter_count == body + (H + A) + 1
-            assert ggnn(A, K, H, readout="regression", form=form).parameter_count == body + (H + A) + 1 + H + 1
+            assert ggnn(A, K, H, readout="regression", form=form).parameter_count == (
+                body + (H + A) * H + H + 2 * (H * H + H) + H + 1)
 
 
 @pytest.mark.parametrize("kind", ["rnn", "mlp"])

@@ -147,5 +147,6 @@ class Builder:
 def test_any_graph_any_schedule(data, instances, workers, keys, coalesce, seed):
     graph = Builder(data.draw).build().initialise(seed)
     max_batch = data.draw(st.sampled_from([1, 2, 7, 128]))
-    assert_equals_reference(graph, sequences(instances, WIDTH, seed), workers, keys, coalesce=coalesce,
+    # Wider than usual: deep random graphs have gradients whose terms nearly cancel.
+    assert_equals_reference(graph, sequences(instances, WIDTH, seed), workers, keys, limit=1e-4, coalesce=coalesce,
                             max_batch=max_batch)

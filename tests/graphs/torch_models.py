@@ -205,7 +205,8 @@ def torch_ggnn(p, one, readout, tied, steps=4):
         scores = torch.stack([both[v] @ p["score.weight"] + p["score.bias"] for v in range(nodes)])
         return _cross_entropy(scores.T, _whole(one["answer"]))
     gates = [torch.sigmoid(both[v] @ p["gate.weight"] + p["gate.bias"]) for v in range(nodes)]
-    total = sum(gates[v] * (h[v] @ p["output.weight"] + p["output.bias"]) for v in range(nodes))
+    vector = sum(gates[v] * torch.tanh(h[v] @ p["value.weight"] + p["value.bias"]) for v in range(nodes))
+    total = torch.relu(vector @ p["layer.weight"] + p["layer.bias"]) @ p["output.weight"] + p["output.bias"]
     return 0.5 * (total - torch.tensor(one["target"][0].astype(np.float64))) ** 2
 
 

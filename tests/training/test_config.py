@@ -21,6 +21,22 @@ def test_defaults_are_valid(task):
     assert set(config.model) == set(task.model_options) and config.epochs >= 1 and config.target > 0
 
 
+def test_a_placement_goes_through_toml_and_back(tmp_path):
+    config = TASK.resolve((None, {"placement": {"cell": 1, "pick-tokens": 0, "a b": 1}}))
+    path = tmp_path / "config.toml"
+    path.write_text(config.to_toml())
+    assert TASK.resolve((str(path), read_toml(path))).placement == {"cell": 1, "pick-tokens": 0, "a b": 1}
+    with pytest.raises(SettingError, match="placement must be a table"):
+        TASK.resolve((None, {"placement": 3}))
+
+
+@pytest.mark.parametrize("task, key, value", [("sentiment", "dropout", 1), ("sentiment", "dropout", -0.1),
+                                              ("sentiment", "embeddings", ""), ("babi15", "fold", 0), ("qm9", "steps", True)])
+def test_a_tasks_own_options_are_checked(task, key, value):
+    with pytest.raises(SettingError, match=key):
+        TASKS[task].resolve((None, {key: value}))
+
+
 def test_option_goes_before_file_before_default(tmp_path):
     default = TASK.resolve()
     config = TASK.resolve(written(tmp_path, "lr = 0.5\nhidden = 7\n"), (None, {"lr": 0.25}))
