@@ -4,9 +4,10 @@ import numpy as np
 
 from ..errors import SettingError
 from ..kernels.optimizers import CODES, SCHEDULES
-from ..runtime.engine import UNLIMITED, Engine, NodeSpec
+from ..runtime.engine import Engine, NodeSpec
 from ..runtime.memory import allocate
 from ..runtime.message import STATE_FIELDS
+from ..runtime.update import UNLIMITED
 from .placement import balance
 from .replicas import average, spread
 
