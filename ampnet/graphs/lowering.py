@@ -15,10 +15,10 @@ from .replicas import average, spread
 class Machine:
     """A checked graph laid out on workers, ready to run data. See `Engine` for the options.
 
-    min_update_frequency: gradients (backward messages) a node gathers before it updates itself, times the node's `passes`;
-    None: it never does, and the gradients can be read from the parameters. A node's own `min_update_frequency` goes first,
-    as it is. placement: node -> worker
-    for every node that does not roam; by default their floating-point operations are balanced.
+    min_update_frequency: gradients (backward messages) a node gathers before it updates itself, times the node's `passes`,
+    divided among replicas, so that a model with them updates as often an epoch as one without; None: it never does, and the
+    gradients can be read from the parameters. A node's own `min_update_frequency` goes first, as it is. placement: node ->
+    worker for every node that does not roam; by default their floating-point operations are balanced.
     """
 
     def __init__(self, graph, workers=1, min_update_frequency=None, max_batch=128, coalesce=True, trace=0, placement=None):
@@ -35,7 +35,9 @@ class Machine:
     def _spec(self, node, min_update_frequency):
         record = allocate(node.dtype)
         r = record[0]
-        frequency = node.min_update_frequency or (node.passes * min_update_frequency if min_update_frequency else UNLIMITED)
+        frequency = node.min_update_frequency or UNLIMITED
+        if min_update_frequency and not node.min_update_frequency:
+            frequency = -(-node.passes * min_update_frequency // self.graph.replicas)
         r["worker"] = -1 if node.roaming else self.placement[node]
         r["immediate"], r["transparent"], r["keeps_blocks"] = node.immediate, node.transparent, node.keeps_blocks
         for name in ("forward", "backward", "settle", "refresh"):
