@@ -178,12 +178,17 @@ def interrupted(out, number, workers):
     process = subprocess.Popen(
         [sys.executable, "-m", "ampnet.cli", "train", "list-reduction", "--epochs", "500", "--limit", "20000", "--target", "1",
          "--hidden", "32", "--workers", str(workers), "--out", str(out)],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # A shell's background jobs ignore Ctrl-C, and what they start inherits that: not what is tested here.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     while not (out / "metrics.jsonl").exists() and process.poll() is None:
         time.sleep(0.05)
     time.sleep(0.3)   # somewhere inside the second epoch
     process.send_signal(number)
-    return process, process.communicate(timeout=60)
+    try:
+        return process, process.communicate(timeout=60)
+    finally:
+        process.kill()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
