@@ -81,7 +81,7 @@ def test_qm9_reports_debye_and_the_error_ratio(molecules, tmp_path):
 
 
 def test_babi15_trains_without_any_file_and_a_run_can_be_placed_like_another(tmp_path):
-    nowhere = {"AMPNET_DATA": str(tmp_path / "nothing"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    nowhere = {"AMPNET_DATA": str(tmp_path / "nothing")}
     common = ("train", "babi15", "--epochs", 1, "--workers", 2)
     result = ampnet(*common, "--out", tmp_path / "run", env=nowhere)
     assert result.returncode == 0, result.stderr
