@@ -91,6 +91,9 @@ def test_babi15_trains_without_any_file_and_a_run_can_be_placed_like_another(tmp
     table = config.read_text().split("[placement]")[1].split("[versions]")[0]
     assert table.count("= 1") > 0 and table in (tmp_path / "again" / "config.toml").read_text()
     assert ampnet("eval", tmp_path / "run", "--split", "test", env=nowhere).returncode == 0
+    more = ampnet("train", "babi15", "--epochs", 2, "--target", 1.5, "--resume", "--replicas", 2, "--out", tmp_path / "run",
+                  env=nowhere)
+    assert more.returncode == 0, more.stderr   # the placement recorded was for other nodes, so it is measured anew
     wrong = tmp_path / "wrong.toml"
     wrong.write_text("loss = 0\n")
     check_one_line(ampnet(*common, "--out", tmp_path / "third", "--placement", wrong, env=nowhere), 1, "missing")

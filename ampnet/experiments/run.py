@@ -34,8 +34,9 @@ def plan(task: str, options: dict, file=None, out=None, resume=False, placement=
     folder = RunFolder(out, task.name, resume=True)
     recorded = (str(folder.path / CONFIG), read_toml(folder.path / CONFIG))
     config = task.resolve(recorded, *layers)
-    if config.settings.workers != recorded[1].get("workers") and not any("placement" in layer for _, layer in layers):
-        config = replace(config, placement=None)   # it was for other workers
+    changed = any(getattr(config.settings, name) != recorded[1].get(name) for name in ("workers", "replicas"))
+    if changed and not any("placement" in layer for _, layer in layers):
+        config = replace(config, placement=None)   # it was for other workers or nodes
     check_resumable(task.resolve(recorded), config, folder.path)
     return config, folder
 

@@ -227,10 +227,10 @@ def scratch(worker, number, size):
 
 
 @helper
-def list_rows(table, at, message):
-    """Write the addresses of a message's rows into a table from position `at`; returns the next free position."""
+def list_rows(table, at, message, shift=0):
+    """Write the addresses of a message's rows, `shift` bytes into each, from position `at` on; returns the next free one."""
     m = MESSAGE(message)
-    row, step = message + PAYLOAD, 4 * np.int64(m.cols)
+    row, step = message + PAYLOAD + shift, 4 * np.int64(m.cols)
     for r in range(m.rows):
         table[at + r] = row + r * step
     return at + m.rows

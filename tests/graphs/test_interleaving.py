@@ -128,8 +128,6 @@ def graph_of(kind):
     outputs = node(*inputs) or ()
     for output in outputs if isinstance(outputs, tuple) else (outputs,):
         SquaredError("target")(output)
-    if not node.is_loss and not any(n.is_loss for n in g.nodes):
-        raise AssertionError
     return g.initialise(3)
 
 

@@ -1,6 +1,6 @@
 """Y += X W and its gradients for nodes with weights: the rows are multiplied where they lie in messages.
 
-A node has one `Affine` an input. Weight gradients wait until a few dozen rows are there, or until the update, and are then
+A node has one AFFINE record an input. Weight gradients wait until a few dozen rows are there, or until the update, and are then
 one product; until then the node holds on to the blocks that the rows lie in.
 """
 
@@ -60,6 +60,15 @@ def multiply_back(affine, d_rows, dx_rows, rows, accumulate):
     """dX (+)= D W^T."""
     a = AFFINE(affine)
     product(d_rows, matrix(a.transposed, a.outputs, a.inputs), dx_rows, rows, accumulate)
+
+
+@helper
+def add_bias_gradient(d, gradient):
+    """db += sum over rows of D's first columns, as many as there are biases."""
+    for r in range(d.shape[0]):
+        row = d[r]
+        for j in range(len(gradient)):
+            gradient[j] += row[j]
 
 
 @helper

@@ -1,8 +1,7 @@
 """Recurrent cells: LSTMCell, TreeLSTMLeaf, TreeLSTMBranch and GRUCell.
 
 A cell has one or two inputs, which it joins by the whole state, and a weight for each. One product an input gives the
-pre-activations of all its gates, for all messages of a call, and one pass over them gives the cell's value. The first
-parameter of each is called after what it multiplies.
+pre-activations of all its gates, for all messages of a call, and one pass over them gives the cell's value.
 """
 
 import numpy as np
@@ -15,13 +14,13 @@ from ...runtime.message import (
     DONE,
     MESSAGE,
     NO_ACTIVATION,
-    PAYLOAD,
     SAME_STATE,
     WRONG_SHAPE,
     answer,
     blame,
     emit,
     is_training,
+    list_rows,
     messages,
     new_block,
     operation,
@@ -33,7 +32,18 @@ from ...runtime.message import (
 from ...runtime.table import keep, take
 from ..parameters import Parameter
 from . import affine
-from .affine import SIZE, affine_node, fill_maps, glorot, hold_blocks, hold_rows, make_room, multiply, multiply_back
+from .affine import (
+    SIZE,
+    add_bias_gradient,
+    affine_node,
+    fill_maps,
+    glorot,
+    hold_blocks,
+    hold_rows,
+    make_room,
+    multiply,
+    multiply_back,
+)
 from .joining import WAITING, meet
 from .node import Node, positive, shape
 
@@ -47,11 +57,11 @@ CELL = record(CELL_DTYPE)
 
 
 class Cell(Node):
-    """Base of cells. Subclasses say: `code`; `gates`, pre-activations in units of `hidden`; `block`, columns kept, in the
-    same units; `starts`, the gate column at which each input's product starts, in the same units."""
+    """Base of cells. Subclasses say: `code`; and in units of `hidden`: `gates`, pre-activations; `products`, how many of them
+    an input's product gives; `starts`, the first of these for each input; `block`, columns kept."""
 
     dtype = CELL_DTYPE
-    code = gates = block = None
+    code = gates = products = block = None
     starts = (0,)
 
     def __init__(self, widths, hidden, multiplied, names, name=None):
@@ -59,12 +69,9 @@ class Cell(Node):
         super().__init__(name)
         self.hidden, self.input_widths, self.input_count = hidden, widths, len(widths)
         self.transparent = len(widths) == 1
-        for label, inputs, start in zip(names, multiplied, self.starts, strict=True):
-            self.parameters[label] = Parameter((inputs, self._gates_of(start) * hidden), glorot(inputs, hidden))
+        for label, inputs in zip(names, multiplied, strict=True):
+            self.parameters[label] = Parameter((inputs, self.products * hidden), glorot(inputs, hidden))
         self.parameters["bias"] = Parameter((self.gates * hidden,), self.initial_bias)
-
-    def _gates_of(self, start):
-        return self.gates
 
     def initial_bias(self, rng, size):
         """0, and 1 for forget gates, so that a new cell remembers (Gers et al. 2000)."""
@@ -108,7 +115,7 @@ class LSTMCell(Cell):
     Hochreiter and Schmidhuber 1997, with forget gates.
     """
 
-    code, gates, block, starts = 1, 4, 5, (0, 0)
+    code, gates, products, block, starts = 1, 4, 4, 5, (0, 0)
 
     def __init__(self, inputs, hidden, name=None):
         positive(inputs, "LSTMCell: inputs")
@@ -124,7 +131,7 @@ class TreeLSTMLeaf(Cell):
     `weight` W (inputs, 3 hidden), `bias` (3 hidden,), columns in the order i, o, u. Tai et al. 2015, without children.
     """
 
-    code, gates, block = 0, 3, 4
+    code, gates, products, block = 0, 3, 3, 4
 
     def __init__(self, inputs, hidden, name=None):
         positive(inputs, "TreeLSTMLeaf: inputs")
@@ -141,7 +148,7 @@ class TreeLSTMBranch(Cell):
     Tai et al. 2015, equations 9-14, N = 2, without words at inner nodes.
     """
 
-    code, gates, block, starts = 2, 5, 6, (0, 0)
+    code, gates, products, block, starts = 2, 5, 5, 6, (0, 0)
 
     def __init__(self, hidden, name=None):
         positive(hidden, "TreeLSTMBranch: hidden")
@@ -157,15 +164,12 @@ class GRUCell(Cell):
     `bias` (4 hidden,), in the order n, r, z, m. Cho et al. 2014.
     """
 
-    code, gates, block, starts = GRU, 4, 4, (0, 1)
+    code, gates, products, block, starts = GRU, 4, 3, 4, (0, 1)
 
     def __init__(self, inputs, hidden, name=None):
         positive(inputs, "GRUCell: inputs")
         positive(hidden, "GRUCell: hidden")
         super().__init__([inputs, hidden], hidden, [inputs, hidden], ["weight", "recurrent"], name)
-
-    def _gates_of(self, start):
-        return 3
 
     def initial_bias(self, rng, size):
         return np.zeros(size)
@@ -173,23 +177,6 @@ class GRUCell(Cell):
     @property
     def output_width(self):
         return self.hidden
-
-
-@helper
-def list_shifted(table, at, message, width, shift):
-    """Write the addresses of a message's rows, `shift` bytes into each, from position `at` on."""
-    row = message + PAYLOAD + shift
-    for r in range(MESSAGE(message).rows):
-        table[at + r] = row + 4 * width * r
-
-
-@helper
-def add_columns(d, width, total):
-    """total[j] += sum over rows of d[:, j], for the first `width` columns."""
-    for r in range(d.shape[0]):
-        row = d[r]
-        for j in range(width):
-            total[j] += row[j]
 
 
 @operation
@@ -228,8 +215,8 @@ def forward(worker, node, batch, count):
                 row[j] = bias[j]
         for number in range(self.map_count):
             port = PORT(self.ports + PORT_SIZE * number)
-            list_shifted(x_rows, number * total + at, a if number == 0 else b, port.width, 0)
-            list_shifted(y_rows, number * total + at, block, self.block_width, port.start)
+            list_rows(x_rows, number * total + at, a if number == 0 else b)
+            list_rows(y_rows, number * total + at, block, port.start)
         at += rows
     for number in range(self.map_count):
         multiply(self.maps + SIZE * number, x_rows[number * total:], y_rows[number * total:], total, 1)
@@ -297,14 +284,14 @@ def backward(worker, node, batch, count):
             lstm_backward(gates, 2, payload(a), payload(b), payload(message), payload(da), payload(db))
         else:
             lstm_backward(gates, self.kind, payload(b), payload(b), payload(message), payload(db), payload(db))
-        add_columns(gates, self.gates, bias_gradient)
+        add_bias_gradient(gates, bias_gradient)
         for number in range(self.map_count):
             port = PORT(self.ports + PORT_SIZE * number)
             first = number * total + at
-            list_shifted(x_rows, first, a if number == 0 else b, port.width, 0)
-            list_shifted(d_rows, first, block, self.block_width, port.start)
+            list_rows(x_rows, first, a if number == 0 else b)
+            list_rows(d_rows, first, block, port.start)
             if port.wanted != 0:
-                list_shifted(dx_rows, first, da if number == 0 else db, port.width, 0)
+                list_rows(dx_rows, first, da if number == 0 else db)
         at += rows
         send(worker, da)
         if self.map_count == 2:

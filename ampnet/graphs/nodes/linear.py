@@ -34,7 +34,17 @@ from ...runtime.message import (
 from ...runtime.table import keep, take
 from ..parameters import Parameter, uniform, zeros
 from . import affine
-from .affine import affine_node, fill_maps, glorot, hold_blocks, hold_rows, make_room, multiply, multiply_back
+from .affine import (
+    add_bias_gradient,
+    affine_node,
+    fill_maps,
+    glorot,
+    hold_blocks,
+    hold_rows,
+    make_room,
+    multiply,
+    multiply_back,
+)
 from .node import Node, positive, shape
 
 LINEAR_DTYPE = affine_node("bias", "bias_gradient", "activation")
@@ -134,10 +144,7 @@ def backward(worker, node, batch, count):
             y = MESSAGE(x).next
             activate_backward(self.activation, values(y), values(message))
             release(worker, y)
-        d = payload(message)
-        for r in range(d.shape[0]):
-            for j in range(d.shape[1]):
-                bias_gradient[j] += d[r, j]
+        add_bias_gradient(payload(message), bias_gradient)
         self.staleness += self.version - MESSAGE(x).version
         list_rows(d_rows, at, message)
         list_rows(x_rows, at, x)
