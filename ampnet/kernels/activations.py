@@ -2,9 +2,9 @@
 
 All work in place on float32 arrays, as loops that LLVM vectorises. A NaN stays a NaN.
 
-Everything here is compiled without fast-math, the loops too. Reassociation would merge the two parts of ln 2 that keep
-the argument of exp exact; and Numba hands a caller's flags down to a callee that sets none, so that a fast-math loop
-would spoil exp, and the cache would keep it.
+Everything here is compiled without reassociation, the loops too: it would merge the two parts of ln 2 that keep the
+argument of exp exact; and Numba hands a caller's flags down to a callee that sets none, so that a fast-math loop would
+spoil exp, and the cache would keep it.
 """
 
 import math
@@ -18,68 +18,66 @@ CODES = {None: NONE, "relu": RELU, "tanh": TANH, "sigmoid": SIGMOID}
 
 ONE, TWO, HALF, ZERO = np.float32(1), np.float32(2), np.float32(0.5), np.float32(0)
 LARGEST, SMALLEST = np.float32(89), np.float32(-104)  # beyond these exp is infinite or 0 in float32
+SIGMOID_LARGEST, TANH_LARGEST = np.float32(20), np.float32(20)  # sigmoid(20) and tanh(20 / 2) are 1 in float32
 LOG2_E = np.float32(1.44269504088896341)
 LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
 EXP_TERMS = tuple(map(np.float32, (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
                                    5.0000001201e-1)))
-TANH_TERMS = tuple(map(np.float32, (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
-                                    -3.33332819422e-1)))
-TANH_SWITCH = np.float32(0.625)
+ROUND = np.float32(1.5 * 2**23 + 127)  # x + ROUND has x, rounded, plus the bias of an exponent in its lowest bits
 
 
 @exact_kernel
-def _power_of_two(n):
-    """2^n for an int32 n in [-126, 127], from the bits of the float."""
-    return np.int32((n + np.int32(127)) << np.int32(23)).view(np.float32)
-
-
-@exact_kernel
-def exp32(x):
-    """e^x in float32, within 1 ulp: 2^n e^r with |r| <= ln 2 / 2, e^r by the polynomial of Cephes' expf (Moshier).
-
-    2^n is multiplied in two halves, as n may be 128 or below -126, where 2^n has no float32 of its own.
-    """
-    y = LARGEST if x > LARGEST else x
-    y = SMALLEST if y < SMALLEST else y
-    n = np.floor(y * LOG2_E + HALF)
-    r = (y - n * LN2_HIGH) - n * LN2_LOW
+def _reduce(x):
+    """n + ROUND and e^r - 1 for x = n ln 2 + r, |r| <= ln 2 / 2, by the polynomial of Cephes' expf (Moshier)."""
+    shifted = x * LOG2_E + ROUND
+    n = shifted - ROUND
+    r = (x - n * LN2_HIGH) - n * LN2_LOW
     p = EXP_TERMS[0]
     p = p * r + EXP_TERMS[1]
     p = p * r + EXP_TERMS[2]
     p = p * r + EXP_TERMS[3]
     p = p * r + EXP_TERMS[4]
     p = p * r + EXP_TERMS[5]
-    p = p * (r * r) + r + ONE
-    whole = np.int32(n)
-    half = np.int32(whole >> np.int32(1))
-    result = p * _power_of_two(half) * _power_of_two(np.int32(whole - half))
-    return result if x == x else x
+    return shifted, p * (r * r) + r
+
+
+@exact_kernel
+def _power_of_two(shifted):
+    """2^n for n + ROUND, n in [-127, 128], the ends being 0 and infinity: the low bits become the exponent."""
+    return np.int32(np.float32(shifted).view(np.int32) << np.int32(23)).view(np.float32)
+
+
+@exact_kernel
+def exp32(x):
+    """e^x in float32, within 1 ulp.
+
+    2^n is multiplied in two halves, as n may be 128 or below -126, where 2^n has no float32 of its own.
+    """
+    y = LARGEST if x > LARGEST else x
+    y = SMALLEST if y < SMALLEST else y
+    shifted, p = _reduce(y)
+    half = np.floor((shifted - ROUND) * HALF)
+    return (p + ONE) * _power_of_two(half + ROUND) * _power_of_two(shifted - half)
 
 
 @exact_kernel
 def sigmoid32(x):
-    """1 / (1 + e^-x), within 3 ulp; 0 below x = -88.7, where e^-x is infinite in float32."""
-    return ONE / (ONE + exp32(-x))
+    """1 / (1 + e^-x), within 3 ulp; 0 below x = -88.4, where 2^n is infinite in float32."""
+    y = LARGEST if -x > LARGEST else -x
+    y = -SIGMOID_LARGEST if y < -SIGMOID_LARGEST else y
+    shifted, p = _reduce(y)
+    return ONE / (ONE + (p + ONE) * _power_of_two(shifted))
 
 
 @exact_kernel
 def tanh32(x):
-    """tanh x, within 2 ulp: a polynomial (Cephes' tanhf) for small |x|, 1 - 2 / (e^2|x| + 1) elsewhere.
-
-    The two are blended by a weight of 0 or 1: a branch between them would keep the loop from being vectorised.
-    """
-    size = abs(x)
-    y = TANH_SWITCH if size > TANH_SWITCH else size
-    z = y * y
-    p = TANH_TERMS[0]
-    p = p * z + TANH_TERMS[1]
-    p = p * z + TANH_TERMS[2]
-    p = p * z + TANH_TERMS[3]
-    p = p * z + TANH_TERMS[4]
-    small = p * z * y + y
-    large = ONE - TWO / (exp32(TWO * size) + ONE)
-    is_large = ZERO if size < TANH_SWITCH else ONE
-    return math.copysign(small * (ONE - is_large) + large * is_large, x)
+    """tanh x = (e^2|x| - 1) / (e^2|x| + 1) with the sign of x, within 3 ulp; e^r - 1 keeps small results exact."""
+    y = abs(x + x)
+    y = TANH_LARGEST if y > TANH_LARGEST else y
+    shifted, p = _reduce(y)
+    scale = _power_of_two(shifted)
+    less_one = p * scale + (scale - ONE)
+    return math.copysign(less_one / (less_one + TWO), x)
 
 
 @exact_kernel

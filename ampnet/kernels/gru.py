@@ -18,8 +18,9 @@ def gru_forward(gates, h, out):
     hidden = out.shape[1]
     for q in range(out.shape[0]):
         row, before, after = gates[q], h[q], out[q]
-        for j in range(hidden, 3 * hidden):
-            row[j] = sigmoid32(row[j])
+        sigmoids = row[hidden:3 * hidden]
+        for j in range(len(sigmoids)):
+            sigmoids[j] = sigmoid32(sigmoids[j])
         n, r, z, m = row[:hidden], row[hidden:2 * hidden], row[2 * hidden:3 * hidden], row[3 * hidden:]
         for j in range(hidden):
             n[j] += r[j] * m[j]

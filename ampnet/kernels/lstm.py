@@ -17,15 +17,15 @@ def lstm_forward(gates, forgets, a, b, out):
     the second forget gate belong to. All float32; those of missing forget gates are not looked at.
     """
     hidden = out.shape[1] // 2
-    sigmoids = (2 + forgets) * hidden
+    first_u = (2 + forgets) * hidden
     for r in range(out.shape[0]):
         row = gates[r]
-        for j in range(sigmoids):
-            row[j] = sigmoid32(row[j])
-        for j in range(sigmoids, sigmoids + hidden):
-            row[j] = tanh32(row[j])
         h, c = out[r, :hidden], out[r, hidden:]
-        i, o, u, t = row[:hidden], row[hidden:2 * hidden], row[sigmoids:sigmoids + hidden], row[sigmoids + hidden:]
+        i, o, u, t = row[:hidden], row[hidden:2 * hidden], row[first_u:first_u + hidden], row[first_u + hidden:]
+        for j in range(first_u):
+            row[j] = sigmoid32(row[j])
+        for j in range(hidden):   # from 0: with another start, LLVM leaves a loop scalar
+            u[j] = tanh32(u[j])
         for j in range(hidden):
             c[j] = i[j] * u[j]
         if forgets > 0:

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from .compile import exact_kernel, kernel
+from .compile import exact_kernel, guard_kernel, kernel
 
 SGD, MOMENTUM, ADAGRAD, ADAM = range(4)
 CODES = {"sgd": SGD, "momentum": MOMENTUM, "adagrad": ADAGRAD, "adam": ADAM}
@@ -59,22 +59,16 @@ def step(code, weight, gradient, first, second, scale, rate, beta1, beta2, epsil
             gradient[i] = ZERO
 
 
-@exact_kernel
+@guard_kernel
 def squared_norm(gradient):
     """Sum of squares in float64 of a (n,) float32 array; not finite exactly when an element is not.
 
-    A square of a float32 cannot overflow in float64. Four sums, because one would wait for each addition; written out,
-    because without fast-math LLVM may not split it.
+    A square of a float32 cannot overflow in float64.
     """
-    a = b = c = d = 0.0
-    whole = len(gradient) - len(gradient) % 4
-    for i in range(0, whole, 4):
-        w, x = np.float64(gradient[i]), np.float64(gradient[i + 1])
-        y, z = np.float64(gradient[i + 2]), np.float64(gradient[i + 3])
-        a, b, c, d = a + w * w, b + x * x, c + y * y, d + z * z
-    for i in range(whole, len(gradient)):
-        a += np.float64(gradient[i]) * np.float64(gradient[i])
-    return (a + b) + (c + d)
+    total = 0.0
+    for i in range(len(gradient)):
+        total += np.float64(gradient[i]) * np.float64(gradient[i])
+    return total
 
 
 @exact_kernel

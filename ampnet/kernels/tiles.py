@@ -1,0 +1,214 @@
+"""Tiles of matrix products, and other pieces of vector code, written as LLVM IR.
+
+A tile of a few rows x a few vectors of 8 floats stays in registers for its whole inner loop. Rows of X and Y are found by
+their addresses in tables, as `gemm` explains. A masked tile is one vector wide and touches only its first `width` elements.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+LANES = 8
+
+I1, I32, I64, F32 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.FloatType()
+VECTOR = ir.VectorType(F32, LANES)
+MASK = ir.VectorType(I1, LANES)
+
+
+class _Emitter:
+    """Writes the IR of one tile; `masked` tiles are one vector wide and touch only its first `width` lanes."""
+
+    def __init__(self, builder, masked, width):
+        self.builder = builder
+        self.mask = self._mask(width) if masked else None
+
+    def _mask(self, width):
+        b = self.builder
+        lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
+        return b.icmp_signed("<", lanes, self.splat(width, I64))
+
+    def splat(self, scalar, kind=F32):
+        b = self.builder
+        undefined = ir.Constant(ir.VectorType(kind, LANES), ir.Undefined)
+        one = b.insert_element(undefined, scalar, ir.Constant(I32, 0))
+        return b.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(I32, LANES), [0] * LANES))
+
+    def pointer(self, address):
+        return self.builder.inttoptr(address, F32.as_pointer())
+
+    def element(self, pointer, index):
+        return self.builder.gep(pointer, [index])
+
+    def address_at(self, table, index):
+        """The `index`-th address of a table of row addresses."""
+        b = self.builder
+        return b.load(b.gep(b.inttoptr(table, I64.as_pointer()), [index]))
+
+    def load(self, pointer):
+        b = self.builder
+        at = b.bitcast(pointer, VECTOR.as_pointer())
+        if self.mask is None:
+            return b.load(at, align=4)
+        name, zero = "llvm.masked.load.v8f32.p0", ir.Constant(VECTOR, [0.0] * LANES)
+        function = cgutils.get_or_insert_function(
+            b.module, ir.FunctionType(VECTOR, [VECTOR.as_pointer(), I32, MASK, VECTOR]), name)
+        return b.call(function, [at, ir.Constant(I32, 4), self.mask, zero])
+
+    def store(self, value, pointer):
+        b = self.builder
+        at = b.bitcast(pointer, VECTOR.as_pointer())
+        if self.mask is None:
+            b.store(value, at, align=4)
+            return
+        function = cgutils.get_or_insert_function(
+            b.module, ir.FunctionType(ir.VoidType(), [VECTOR, VECTOR.as_pointer(), I32, MASK]),
+            "llvm.masked.store.v8f32.p0")
+        b.call(function, [value, at, ir.Constant(I32, 4), self.mask])
+
+    def prefetch(self, pointer):
+        """Ask for a cache line that will be read soon; one beyond the array is harmless."""
+        b = self.builder
+        byte = ir.IntType(8).as_pointer()
+        function = cgutils.get_or_insert_function(
+            b.module, ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32]), "llvm.prefetch.p0")
+        b.call(function, [b.bitcast(pointer, byte), *(ir.Constant(I32, n) for n in (0, 3, 1))])
+
+    def fma(self, a, x, y):
+        b = self.builder
+        function = cgutils.get_or_insert_function(b.module, ir.FunctionType(VECTOR, [VECTOR] * 3), "llvm.fma.v8f32")
+        return b.call(function, [a, x, y])
+
+
+def _accumulate(emit, steps, outputs, accumulate, scalars_and_vectors):
+    """outputs[r][v] = (old value or 0) + sum over k < steps of scalar[r](k) * vector[v](k), all in registers.
+
+    `steps` must be at least 1.
+    """
+    b = emit.builder
+    zero = ir.Constant(VECTOR, [0.0] * LANES)
+    blocks = {name: b.append_basic_block(name) for name in ("fresh", "resume", "inner", "finish")}
+    b.cbranch(b.icmp_signed("!=", accumulate, ir.Constant(I64, 0)), blocks["resume"], blocks["fresh"])
+    b.position_at_end(blocks["fresh"])
+    b.branch(blocks["inner"])
+    b.position_at_end(blocks["resume"])
+    old = [[emit.load(pointer) for pointer in row] for row in outputs]
+    b.branch(blocks["inner"])
+
+    b.position_at_end(blocks["inner"])
+    k = b.phi(I64)
+    sums = [[b.phi(VECTOR) for _ in row] for row in outputs]
+    scalars, vectors = scalars_and_vectors(k)
+    new = [[emit.fma(s, v, total) for v, total in zip(vectors, row, strict=True)]
+           for s, row in zip(scalars, sums, strict=True)]
+    following = b.add(k, ir.Constant(I64, 1))
+    for value, start, again in [(k, (ir.Constant(I64, 0),) * 2, following),
+                                *((s, (zero, o), n) for ss, oo, nn in zip(sums, old, new, strict=True)
+                                  for s, o, n in zip(ss, oo, nn, strict=True))]:
+        value.add_incoming(start[0], blocks["fresh"])
+        value.add_incoming(start[1], blocks["resume"])
+        value.add_incoming(again, blocks["inner"])
+    b.cbranch(b.icmp_signed("<", following, steps), blocks["inner"], blocks["finish"])
+
+    b.position_at_end(blocks["finish"])
+    for values, row in zip(new, outputs, strict=True):
+        for value, pointer in zip(values, row, strict=True):
+            emit.store(value, pointer)
+
+
+def product_tile(rows, vectors, masked=False):
+    """Y[i:i+rows, o:o+8*vectors] (+)= X[i:i+rows, k:k+steps] @ W[k:k+steps, o:...].
+
+    `x`, `y`: places in the tables of row addresses; `first`: k; `w`: address of W[k, o]; `column`: o.
+    """
+
+    @intrinsic
+    def tile(context, x, first, w, stride, y, column, steps, accumulate, width):
+        signature = types.void(*[types.int64] * 9)
+
+        def generate(context, builder, signature, arguments):
+            x, first, w, stride, y, column, steps, accumulate, width = arguments
+            emit = _Emitter(builder, masked, width)
+            x_rows = [emit.element(emit.pointer(emit.address_at(x, ir.Constant(I64, r))), first) for r in range(rows)]
+            outputs = []
+            for r in range(rows):
+                row = emit.element(emit.pointer(emit.address_at(y, ir.Constant(I64, r))), column)
+                outputs.append([emit.element(row, ir.Constant(I64, LANES * v)) for v in range(vectors)])
+            w_pointer = emit.pointer(w)
+
+            def step(k):
+                row = emit.element(w_pointer, builder.mul(k, stride))
+                loaded = [emit.load(emit.element(row, ir.Constant(I64, LANES * v))) for v in range(vectors)]
+                return [emit.splat(builder.load(emit.element(p, k))) for p in x_rows], loaded
+
+            _accumulate(emit, steps, outputs, accumulate, step)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return tile
+
+
+def outer_tile(rows, vectors, masked=False):
+    """G[i:i+rows, o:o+8*vectors] += sum over k of X[k, i:i+rows] (outer) D[k, o:...]; `g` is the address of G[i, o]."""
+
+    @intrinsic
+    def tile(context, x, first, d, column, g, stride, steps, width):
+        signature = types.void(*[types.int64] * 8)
+
+        def generate(context, builder, signature, arguments):
+            x, first, d, column, g, stride, steps, width = arguments
+            emit = _Emitter(builder, masked, width)
+            outputs = []
+            for r in range(rows):
+                row = emit.element(emit.pointer(g), builder.mul(stride, ir.Constant(I64, r)))
+                outputs.append([emit.element(row, ir.Constant(I64, LANES * v)) for v in range(vectors)])
+
+            def step(k):
+                x_row = emit.element(emit.pointer(emit.address_at(x, k)), first)
+                d_row = emit.element(emit.pointer(emit.address_at(d, k)), column)
+                loaded = [emit.load(emit.element(d_row, ir.Constant(I64, LANES * v))) for v in range(vectors)]
+                scalars = [emit.splat(builder.load(emit.element(x_row, ir.Constant(I64, r)))) for r in range(rows)]
+                return scalars, loaded
+
+            _accumulate(emit, steps, outputs, ir.Constant(I64, 1), step)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return tile
+
+
+@intrinsic
+def transpose_tile(context, source, source_stride, target, target_stride):
+    """An 8 x 8 block transposed in registers: three rounds of interleaving row i with row i + 4."""
+    signature = types.void(*[types.int64] * 4)
+
+    def generate(context, builder, signature, arguments):
+        source, source_stride, target, target_stride = arguments
+        emit = _Emitter(builder, False, None)
+        at = [[emit.element(emit.pointer(base), builder.mul(stride, ir.Constant(I64, r))) for r in range(LANES)]
+              for base, stride in ((source, source_stride), (target, target_stride))]
+        block = [emit.load(pointer) for pointer in at[0]]
+        low, high = ([i // 2 + start + LANES * (i % 2) for i in range(LANES)] for start in (0, 4))
+        for _ in range(3):
+            pairs = [(block[i], block[i + 4]) for i in range(4)]
+            block = [builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, LANES), order))
+                     for a, b in pairs for order in (low, high)]
+        for value, pointer in zip(block, at[1], strict=True):
+            emit.store(value, pointer)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def prefetch(context, address):
+    """Ask for the cache line at an address."""
+
+    def generate(context, builder, signature, arguments):
+        emit = _Emitter(builder, False, None)
+        emit.prefetch(emit.pointer(arguments[0]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
