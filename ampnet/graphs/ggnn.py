@@ -24,7 +24,6 @@ from ..errors import GraphError
 from .graph import Graph
 from .nodes import (
     Bcast,
-    Concat,
     Cond,
     Flatmap,
     GatedSum,
@@ -67,12 +66,11 @@ def ggnn(annotation, edge_types, hidden=100, steps=4, readout="regression", unit
     g, x, h = FORMS[form](annotation, edge_types, hidden, steps)
     for node in g.nodes:
         node.passes = steps if node.parameters else 1   # so that all nodes update after as many instances
-    both = Concat(name="both")
     if readout == "select":
-        SelectRow("answer", name="loss")(Linear(hidden + annotation, 1, name="score")(both(h, x)))
+        SelectRow("answer", name="loss")(Linear(hidden + annotation, 1, name="score")(h, x))
     else:
         h_gate, h_value = Bcast(name="h_final")(h)
-        gate = Linear(hidden + annotation, hidden, name="gate")(both(h_gate, x))
+        gate = Linear(hidden + annotation, hidden, name="gate")(h_gate, x)
         graph = GatedSum(name="readout")(gate, Linear(hidden, hidden, "tanh", name="value")(h_value))
         graph = Linear(hidden, hidden, "relu", name="layer")(graph)
         SquaredError("target", unit=unit, name="loss")(Linear(hidden, 1, name="output")(graph))

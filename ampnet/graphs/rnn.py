@@ -1,16 +1,16 @@
 """Variable-length recurrent network, plain or LSTM.
 
     tokens -> Embedding --+
-                          Concat -> Linear + ReLU -> Cond --(last)--> Linear -> loss
-    h0 ------> Phi -------+                           |
-                ^------------ Isu(position + 1) <-----+ (more)
+                          Linear + ReLU -> Cond --(last)--> Linear -> loss
+    h0 ------> Phi -------+                 |
+                ^------ Isu(position + 1) <-+ (more)
 
-With `cell="lstm"` an LSTMCell stands for Concat and Linear, [h | c] goes round, and Narrow takes h of the last one.
+With `cell="lstm"` an LSTMCell stands for the Linear, [h | c] goes round, and Narrow takes h of the last one.
 """
 
 from ..errors import GraphError
 from .graph import Graph
-from .nodes import Concat, Cond, Embedding, Isu, Linear, LSTMCell, Narrow, Phi, SoftmaxCrossEntropy
+from .nodes import Cond, Embedding, Isu, Linear, LSTMCell, Narrow, Phi, SoftmaxCrossEntropy
 
 CELLS = ("relu", "lstm")
 
@@ -25,11 +25,9 @@ def rnn(vocab=14, classes=10, embedding=128, hidden=128, cell="relu"):
     g = Graph(state="position length")
     word = Embedding(vocab, embedding, name="embedding")(g.rows("tokens", index="position", count="length"))
     loop = Phi(name="loop")(g.zeros(2 * hidden if cell == "lstm" else hidden, name="h0"))  # belongs to position 0
-    if cell == "lstm":
-        value = LSTMCell(embedding, hidden, name="cell")(word, loop)
-    else:
-        both = Concat(name="concat")(word, loop)                                           # joined by the whole state
-        value = Linear(embedding + hidden, hidden, "relu", name="cell")(both)
+    recurrent = LSTMCell(embedding, hidden, name="cell") if cell == "lstm" \
+        else Linear(embedding + hidden, hidden, "relu", name="cell")
+    value = recurrent(word, loop)                                                              # joined by the whole state
     more, last = Cond(has_next, name="has_next")(value)
     loop.close(Isu(advance, retreat, name="next")(more))
     if cell == "lstm":

@@ -28,7 +28,7 @@ from .nodes import (
     TreeLSTMLeaf,
 )
 
-EMBEDDING_SCALE = 0.05   # deviation of embeddings that start at random
+EMBEDDING_SCALE = 0.3   # deviation of embeddings that start at random
 
 
 def tree_lstm(vocab, classes=5, embedding=128, hidden=150, dropout=0.0, vectors=None):

@@ -40,15 +40,20 @@ def linear(node, run, m):
     w, b = run.parameter(node, "weight"), run.parameter(node, "bias")
     function, derivative = ACTIVATIONS[node.activation]
     if m.forward:
-        y = function(m.payload @ w + b)
-        run.keep(node, m.state, (m.payload, y))
-        run.on(node, 0, m.state, y)
+        parts = join_parts(node, run, m, len(node.inputs))
+        if parts is not None:
+            x = np.hstack(parts)
+            y = function(x @ w + b)
+            run.keep(node, m.state, (x, y))
+            run.on(node, 0, m.state, y)
     else:
         x, y = run.take(node, m.state)
         d = m.payload * derivative(y)
         run.gradient(node, "weight")[...] += x.T @ d
         run.gradient(node, "bias")[...] += d.sum(axis=0)
-        run.back(node, 0, m.state, d @ w.T)
+        ends = np.cumsum(node.part_widths)[:-1]
+        for port, dx in enumerate(np.split(d @ w.T, ends, axis=1)):
+            run.back(node, port, m.state, dx)
 
 
 @reference(kinds.Embedding)

@@ -78,7 +78,7 @@ def test_a_measured_warm_up_changes_nothing(tmp_path):
 def test_training_is_the_same_with_and_without_the_warm_up():
     data = ampnet.datasets.load("list-reduction").train.take(200)
     trained = []
-    for placement in (None, {"embedding": 0, "loop": 0, "concat": 0, "cell": 0, "classifier": 0, "loss": 0}):
+    for placement in (None, {"embedding": 0, "loop": 0, "cell": 0, "classifier": 0, "loss": 0}):
         trainer = ampnet.Trainer(rnn(14, 10, 8, 8), placement, seed=2)
         if placement is None:
             costs, _ = measure(trainer._trial_machine, data, seconds=0.02)

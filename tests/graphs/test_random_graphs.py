@@ -88,7 +88,10 @@ class Builder:
             return self.linear(x)
         cut = self.draw(st.integers(1, x.width - 1))
         a, b = Split(cut, x.width - cut)(x)
-        return Concat()(self.linear(a), self.activation(b))
+        a, b = self.linear(a), self.activation(b)
+        if self.draw(st.booleans()):
+            return Linear(a.width + b.width, self.width(), self.draw(st.sampled_from([None, "relu", "tanh"])))(a, b)
+        return Concat()(a, b)
 
     def branch(self, x):
         if self.draw(st.booleans()):
@@ -110,7 +113,8 @@ class Builder:
     def recurrence(self, x):
         hidden = self.width()
         loop = Phi()(self.g.zeros(hidden))
-        cell = Linear(x.width + hidden, hidden, "tanh")(Concat()(x, loop))
+        parts = (x, loop) if self.draw(st.booleans()) else (Concat()(x, loop),)
+        cell = Linear(x.width + hidden, hidden, "tanh")(*parts)
         more, last = Cond(has_next)(cell)
         loop.close(Isu(advance, retreat)(more))
         return last

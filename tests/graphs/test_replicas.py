@@ -61,7 +61,7 @@ def test_an_instance_stays_with_one_copy(lists):
 def test_copies_go_to_different_workers():
     copied = replicate(small_rnn(), 2)
     placed = {node.name: worker for node, worker in Machine(copied, 2).placement.items()}
-    for name in ("embedding", "cell", "classifier", "concat"):
+    for name in ("embedding", "cell", "classifier", "loop"):
         assert placed[name] == 0 and placed[f"{name}-2"] == 1
     placed = {node.name: worker for node, worker in Machine(copied, 4).placement.items()}
     assert all(placed[name] % 2 != placed[f"{name}-2"] % 2 for name in ("embedding", "cell", "classifier"))

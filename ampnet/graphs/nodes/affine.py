@@ -1,7 +1,7 @@
 """Y += X W and its gradients for nodes with weights: the rows are multiplied where they lie in messages.
 
-A node has one AFFINE record an input. Weight gradients wait until a few dozen rows are there, or until the update, and are then
-one product; until then the node holds on to the blocks that the rows lie in.
+A node has an AFFINE and a PORT record for each input. Weight gradients wait until a few dozen rows are there, or until the
+update, and are then one product; until then the node holds on to the blocks that the rows lie in.
 """
 
 import math
@@ -9,7 +9,7 @@ import math
 from ...kernels.gemm import outer_product, product, transpose
 from ...runtime.atomics import store
 from ...runtime.memory import allocate, helper, integers, layout, matrix, record
-from ...runtime.message import DONE, MESSAGE, operation, release_chain
+from ...runtime.message import DONE, MESSAGE, answer, operation, release_chain
 from ...runtime.records import node_dtype
 from ..parameters import uniform
 
@@ -21,9 +21,14 @@ AFFINE = record(AFFINE_DTYPE)
 SIZE = AFFINE_DTYPE.itemsize
 
 
+PORT_DTYPE = layout("width", "start", "wanted")   # of an input: payload columns; bytes into a row of D; whether dX is wanted
+PORT = record(PORT_DTYPE)
+PORT_SIZE = PORT_DTYPE.itemsize
+
+
 def affine_node(*fields):
-    """The record of a node with `maps`, AFFINE records one after the other, and further fields."""
-    return node_dtype("maps", "map_count", *fields)
+    """The record of a node with `maps` and `ports`, a record an input one after the other, and further fields."""
+    return node_dtype("maps", "ports", "map_count", *fields)
 
 
 AFFINE_NODE = record(affine_node())
@@ -34,13 +39,22 @@ def glorot(inputs, outputs):
     return uniform(math.sqrt(6 / (inputs + outputs)))
 
 
+def fill_ports(node_record, node, widths, starts):
+    """Lay out a PORT record an input; returns what must be kept alive."""
+    carriers, ports = node.graph.carriers(), allocate(PORT_DTYPE, len(widths))
+    for entry, width, start, source in zip(ports, widths, starts, node.inputs, strict=True):
+        entry["width"], entry["start"], entry["wanted"] = width, start, source.node in carriers
+    node_record["ports"] = ports.ctypes.data
+    return [ports]
+
+
 def fill_maps(node_record, weights):
-    """Lay out an AFFINE record for each weight (inputs, outputs) Parameter; returns what must be kept alive."""
+    """Lay out an AFFINE record for each weight, (value, gradient) of (inputs, outputs); returns what must be kept alive."""
     maps, alive = allocate(AFFINE_DTYPE, len(weights)), []
-    for entry, weight in zip(maps, weights, strict=True):
-        inputs, outputs = weight.shape
+    for entry, (value, gradient) in zip(maps, weights, strict=True):
+        inputs, outputs = value.shape
         transposed, tables = allocate("f4", inputs * outputs), allocate("i8", 2 * HELD_LIMIT)
-        entry["weight"], entry["gradient"] = weight.value.ctypes.data, weight.gradient.ctypes.data
+        entry["weight"], entry["gradient"] = value.ctypes.data, gradient.ctypes.data
         entry["transposed"], entry["inputs"], entry["outputs"] = transposed.ctypes.data, inputs, outputs
         entry["held_x"], entry["held_d"] = tables.ctypes.data, tables[HELD_LIMIT:].ctypes.data
         alive += [transposed, tables]
@@ -60,6 +74,13 @@ def multiply_back(affine, d_rows, dx_rows, rows, accumulate):
     """dX (+)= D W^T."""
     a = AFFINE(affine)
     product(d_rows, matrix(a.transposed, a.outputs, a.inputs), dx_rows, rows, accumulate)
+
+
+@helper
+def answer_port(worker, node, number, message, rows):
+    """The gradient for an input, not filled yet; a receipt where it is not wanted."""
+    port = PORT(AFFINE_NODE(node).ports + PORT_SIZE * number)
+    return answer(worker, node, number, message, rows if port.wanted else 0, port.width if port.wanted else 0)
 
 
 @helper

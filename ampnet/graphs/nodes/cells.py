@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import GraphError
 from ...kernels.gru import gru_backward, gru_forward
 from ...kernels.lstm import lstm_backward, lstm_forward
-from ...runtime.memory import allocate, helper, layout, record, vector
+from ...runtime.memory import record, vector
 from ...runtime.message import (
     DONE,
     MESSAGE,
@@ -33,10 +33,14 @@ from ...runtime.table import keep, take
 from ..parameters import Parameter
 from . import affine
 from .affine import (
+    PORT,
+    PORT_SIZE,
     SIZE,
     add_bias_gradient,
     affine_node,
+    answer_port,
     fill_maps,
+    fill_ports,
     glorot,
     hold_blocks,
     hold_rows,
@@ -49,10 +53,7 @@ from .node import Node, positive, shape
 
 GRU = -1   # else `kind` is the number of forget gates of an LSTM
 
-PORT_DTYPE = layout("width", "start", "wanted")   # of an input: payload columns; first gate column; whether dX is wanted
-PORT = record(PORT_DTYPE)
-PORT_SIZE = PORT_DTYPE.itemsize
-CELL_DTYPE = affine_node("bias", "bias_gradient", "kind", "ports", "gates", "block_width")
+CELL_DTYPE = affine_node("bias", "bias_gradient", "kind", "gates", "block_width")
 CELL = record(CELL_DTYPE)
 
 
@@ -91,15 +92,12 @@ class Cell(Node):
 
     def fill(self, record, graph):
         *weights, bias = self.parameters.values()
-        carriers = graph.carriers()
-        ports = allocate(PORT_DTYPE, len(weights))
-        for entry, width, start, source in zip(ports, self.input_widths, self.starts, self.inputs, strict=True):
-            entry["width"], entry["start"], entry["wanted"] = width, 4 * start * self.hidden, source.node in carriers
-        record["kind"], record["ports"] = self.code, ports.ctypes.data
+        record["kind"] = self.code
         record["gates"], record["block_width"] = self.gates * self.hidden, self.block * self.hidden
         record["out_width"] = self.output_width
         record["bias"], record["bias_gradient"] = bias.value.ctypes.data, bias.gradient.ctypes.data
-        return [ports, fill_maps(record, weights)]
+        return [fill_ports(record, self, self.input_widths, [4 * start * self.hidden for start in self.starts]),
+                fill_maps(record, [(w.value, w.gradient) for w in weights])]
 
     def cost(self):
         *weights, _ = self.parameters.values()
@@ -239,13 +237,6 @@ def forward(worker, node, batch, count):
             return blame(worker, a, SAME_STATE)
         send(worker, result)
     return DONE
-
-
-@helper
-def answer_port(worker, node, number, message, rows):
-    """The gradient for an input, not filled yet; a receipt where it is not wanted."""
-    port = PORT(CELL(node).ports + PORT_SIZE * number)
-    return answer(worker, node, number, message, rows if port.wanted else 0, port.width if port.wanted else 0)
 
 
 @operation

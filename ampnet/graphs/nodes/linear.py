@@ -1,10 +1,13 @@
-"""Linear: Y = f(X W + b), with an optional activation f.
+"""Linear: Y = f(X W + b), with an optional activation f; X may come in two parts.
 
-The rows of all messages of a call are multiplied where they lie; results go straight into the next messages. The weight
-gradient waits until a few dozen rows are there, or until the update, and is then one product.
+The rows of all messages of a call are multiplied where they lie; results go straight into the next messages. Two parts are
+joined by the whole state and each is multiplied by its rows of W, as if they had been put side by side. The weight
+gradient waits until a few dozen rows are there, or until the update, and is then one product an input.
 """
 
 import math
+
+import numpy as np
 
 from ...errors import GraphError
 from ...kernels.activations import CODES, NONE, activate_backward, add_bias_activate
@@ -35,9 +38,14 @@ from ...runtime.table import keep, take
 from ..parameters import Parameter, uniform, zeros
 from . import affine
 from .affine import (
+    PORT,
+    PORT_SIZE,
+    SIZE,
     add_bias_gradient,
     affine_node,
+    answer_port,
     fill_maps,
+    fill_ports,
     glorot,
     hold_blocks,
     hold_rows,
@@ -45,6 +53,7 @@ from .affine import (
     multiply,
     multiply_back,
 )
+from .joining import WAITING, meet
 from .node import Node, positive, shape
 
 LINEAR_DTYPE = affine_node("bias", "bias_gradient", "activation")
@@ -54,11 +63,13 @@ LINEAR = record(LINEAR_DTYPE)
 class Linear(Node):
     """Y = f(X W + b). X (rows, inputs), W (inputs, outputs), b (outputs,), Y (rows, outputs).
 
+    Called on two outputs, X is their columns side by side, as `Concat` would put them, without the copy.
     activation: None, "relu", "tanh" or "sigmoid". W starts uniform in +-sqrt(6 / inputs) before a ReLU (He) and
     +-sqrt(6 / (inputs + outputs)) otherwise (Glorot), b at zero.
     """
 
-    dtype, transparent = LINEAR_DTYPE, True
+    dtype = LINEAR_DTYPE
+    input_count = None
 
     def __init__(self, inputs, outputs, activation=None, name=None):
         super().__init__(name)
@@ -66,60 +77,89 @@ class Linear(Node):
         if activation not in CODES:
             known = ", ".join(str(c) for c in CODES)
             raise GraphError(f"Linear: unknown activation {activation!r}; known: {known}")
-        self.activation = activation
+        self.activation, self.part_widths = activation, None
         initial = uniform(math.sqrt(6 / inputs)) if activation == "relu" else glorot(inputs, outputs)
         self.parameters = {"weight": Parameter((inputs, outputs), initial),
                            "bias": Parameter((outputs,), zeros)}
 
     def output_widths(self, widths):
-        if widths[0] != self.input_width:
-            raise GraphError(f"'{self.name}' takes {shape(self.input_width)} but is fed {shape(widths[0])}")
+        if len(widths) > 2:
+            raise GraphError(f"'{self.name}' takes 1 or 2 inputs, got {len(widths)}: put a Concat before it")
+        if sum(widths) != self.input_width:
+            raise GraphError(f"'{self.name}' takes {shape(self.input_width)} but is fed {' and '.join(map(shape, widths))}")
+        self.part_widths, self.transparent = widths, len(widths) == 1
         return [self.output_width]
 
     def fill(self, record, graph):
-        bias = self.parameters["bias"]
-        record["width"], record["out_width"] = self.input_width, self.output_width
+        weight, bias = self.parameters["weight"], self.parameters["bias"]
+        record["out_width"] = self.output_width
         record["bias"], record["bias_gradient"] = bias.value.ctypes.data, bias.gradient.ctypes.data
         record["activation"] = CODES[self.activation]
-        return fill_maps(record, [self.parameters["weight"]])
+        ends = np.cumsum(self.part_widths)
+        parts = [(weight.value[end - width:end], weight.gradient[end - width:end])
+                 for width, end in zip(self.part_widths, ends, strict=True)]
+        return [fill_ports(record, self, self.part_widths, [0] * len(parts)), fill_maps(record, parts)]
 
     def cost(self):
         return 2 * self.input_width * self.output_width
 
     def backward_cost(self):
-        return (2 if self.input_gradient else 1) * self.cost()
+        carriers = self.graph.carriers()
+        wanted = sum(width for width, source in zip(self.part_widths, self.inputs, strict=True) if source.node in carriers)
+        return self.cost() + 2 * wanted * self.output_width
 
 
 @operation
 def forward(worker, node, batch, count):
     """Y = f(X W + b); keeps X, and Y where the activation needs it."""
     self = LINEAR(node)
-    total = count_rows(batch, count)
-    x_rows, y_rows = scratch(worker, 0, total), scratch(worker, 1, total)
-    results = scratch(worker, 2, count)
-    at = 0
-    for i, message in enumerate(messages(batch, count)):
-        m = MESSAGE(message)
-        if m.cols != self.width:
+    results, firsts, seconds = scratch(worker, 2, count), scratch(worker, 4, count), scratch(worker, 5, count)
+    found, total = 0, 0
+    for message in messages(batch, count):
+        m, first, second = MESSAGE(message), message, message
+        if m.cols != PORT(self.ports + PORT_SIZE * m.port).width:
             return blame(worker, message, WRONG_SHAPE)
-        results[i] = emit(worker, node, 0, message, m.rows, self.out_width)
-        list_rows(x_rows, at, message)
+        if self.map_count == 2:
+            other = meet(worker, node, message)
+            if other < 0:
+                return blame(worker, message, SAME_STATE)
+            if other == 0:
+                continue
+            if MESSAGE(other).rows != m.rows:
+                return blame(worker, message, WRONG_SHAPE)
+            first, second = (message, other) if m.port == 0 else (other, message)
+        firsts[found], seconds[found] = first, second
+        found += 1
+        total += m.rows
+    x_rows, y_rows = scratch(worker, 0, 2 * total + 1), scratch(worker, 1, total + 1)
+    at = 0
+    for i in range(found):
+        first = firsts[i]
+        results[i] = emit(worker, node, 0, first, MESSAGE(first).rows, self.out_width)
+        list_rows(x_rows, at, first)
+        if self.map_count == 2:
+            list_rows(x_rows, total + at, seconds[i])
         at = list_rows(y_rows, at, results[i])
-    multiply(self.maps, x_rows, y_rows, total, 0)
+    for number in range(self.map_count):
+        multiply(self.maps + SIZE * number, x_rows[number * total:], y_rows, total, number)
     bias, training = vector(self.bias, self.out_width), is_training(worker)
-    for i, message in enumerate(messages(batch, count)):
-        result = results[i]
+    for i in range(found):
+        first, second, result = firsts[i], seconds[i], results[i]
         y = payload(result)
         add_bias_activate(self.activation, y, bias)
         if training:
+            if first != second:
+                MESSAGE(first).next = second
             if self.activation != NONE:
-                copy = new_block(worker, y.shape[0], y.shape[1], message)
+                copy = new_block(worker, y.shape[0], y.shape[1], first)
                 copy_values(copy, result)
-                MESSAGE(message).next = copy
-            if not keep(worker, node, message, self.version):
-                return blame(worker, message, SAME_STATE)
+                MESSAGE(second).next = copy
+            if not keep(worker, node, first, self.version):
+                return blame(worker, first, SAME_STATE)
         else:
-            release(worker, message)
+            if first != second:
+                release(worker, second)
+            release(worker, first)
         send(worker, result)
     return DONE
 
@@ -128,41 +168,47 @@ def forward(worker, node, batch, count):
 def backward(worker, node, batch, count):
     """D = dY * f'(Y); dX = D W^T; db += sum of D's rows; dW += X^T D, held back until there are rows enough."""
     self = LINEAR(node)
+    if not is_training(worker):   # only with two inputs: receipts pass by a node with one
+        for message in messages(batch, count):
+            for number in range(self.map_count):
+                send(worker, answer(worker, node, number, message, 0, 0))
+            release(worker, message)
+        return DONE
     total = count_rows(batch, count)
     make_room(worker, node, total)
-    d_rows, dx_rows, x_rows = scratch(worker, 0, total), scratch(worker, 1, total), scratch(worker, 2, total)
+    d_rows, dx_rows, x_rows = scratch(worker, 0, total), scratch(worker, 1, 2 * total + 1), scratch(worker, 2, 2 * total + 1)
     bias_gradient = vector(self.bias_gradient, self.out_width)
     at, chain, last = 0, 0, 0
     for message in messages(batch, count):
-        m = MESSAGE(message)
-        x = take(node, message)
-        if x == 0:
+        m, first = MESSAGE(message), take(node, message)
+        if first == 0 or MESSAGE(first).version == WAITING:
             return blame(worker, message, NO_ACTIVATION)
-        if m.cols != self.out_width or m.rows != MESSAGE(x).rows:
+        second = MESSAGE(first).next if self.map_count == 2 else first
+        rows = np.int64(m.rows)
+        if m.cols != self.out_width or m.rows != MESSAGE(first).rows:
             return blame(worker, message, WRONG_SHAPE)
         if self.activation != NONE:
-            y = MESSAGE(x).next
+            y = MESSAGE(second).next
             activate_backward(self.activation, values(y), values(message))
             release(worker, y)
         add_bias_gradient(payload(message), bias_gradient)
-        self.staleness += self.version - MESSAGE(x).version
+        self.staleness += self.version - MESSAGE(first).version
         list_rows(d_rows, at, message)
-        list_rows(x_rows, at, x)
-        if self.input_gradient != 0:
-            dx = answer(worker, node, 0, message, m.rows, self.width)
-            list_rows(dx_rows, at, dx)
-        else:
-            dx = answer(worker, node, 0, message, 0, 0)
-        at += m.rows
-        send(worker, dx)
-        MESSAGE(x).next = chain
-        m.next = x
+        for number in range(self.map_count):
+            list_rows(x_rows, number * total + at, first if number == 0 else second)
+            dx = answer_port(worker, node, number, message, rows)
+            list_rows(dx_rows, number * total + at, dx)   # a receipt has none
+            send(worker, dx)
+        at += rows
+        MESSAGE(second).next = message
+        m.next = chain
         if chain == 0:
-            last = x
-        chain = message
-    if self.input_gradient != 0:
-        multiply_back(self.maps, d_rows, dx_rows, total, 0)
-    hold_rows(node, 0, x_rows, d_rows, total)
+            last = message
+        chain = first
+    for number in range(self.map_count):
+        if PORT(self.ports + PORT_SIZE * number).wanted != 0:
+            multiply_back(self.maps + SIZE * number, d_rows, dx_rows[number * total:], total, 0)
+        hold_rows(node, number, x_rows[number * total:], d_rows, total)
     hold_blocks(worker, node, chain, last, total)
     return DONE
 
