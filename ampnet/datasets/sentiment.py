@@ -78,7 +78,7 @@ class Trees:
         return len(self.node_offsets) - 1
 
 
-def load(folder: str | Path, vectors: Vectors | None = None, seed: int = 0, *, hapax_unknown: bool = True) -> Dataset:
+def load(folder: str | Path, vectors: Vectors | None = None, seed: int = 0, *, hapax_unknown: bool = False) -> Dataset:
     """Read the treebank from the folder of its three files.
 
     Id 0 is `<unk>`. Then come the words of training in the order in which they first occur, then those words of `dev`

@@ -308,16 +308,16 @@ def test_columns(folder):
             np.testing.assert_array_equal(part[column].values[:, 0], getattr(trees, column))
 
 
-def test_words_that_occur_once_are_unknown_without_vectors(folder):
-    dataset = sentiment.load(folder)
+def test_words_that_occur_once_made_unknown(folder):
+    dataset = sentiment.load(folder, hapax_unknown=True)
     assert dataset.meta == {"vocab": 3, "classes": 5, "vocabulary": ["<unk>", "the", "film"], "vectors": None}
     assert words_of(dataset, "train") == ["the", "film", "the", "<unk>", "film", "<unk>"]
     assert words_of(dataset, "valid") == ["the", "<unk>", "film", "<unk>"]
     assert words_of(dataset, "test") == ["<unk>"] * 3
 
 
-def test_words_that_occur_once_kept(folder):
-    dataset = sentiment.load(folder, hapax_unknown=False)
+def test_words_that_occur_once_are_kept_otherwise(folder):
+    dataset = sentiment.load(folder)
     assert dataset.meta["vocabulary"] == ["<unk>", "the", "film", "bad", "odd"]
     assert words_of(dataset, "train") == ["the", "film", "the", "bad", "film", "odd"]
     assert words_of(dataset, "test") == ["odd", "<unk>", "<unk>"]
