@@ -2,36 +2,15 @@
 
 import signal
 import sys
-import threading
 import traceback
-from contextlib import contextmanager
 
 import click
 
 from .errors import AmpnetError, DivergenceError
-from .experiments import TASKS
+from .experiments import TASKS, stopping
 from .training.settings import OPTIMIZERS, SCHEDULES
 
-EXIT_ERROR, EXIT_DIVERGED, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 3, 130, 143
-
-
-class Terminated(BaseException):
-    """SIGTERM, raised in the main thread so that workers are stopped and joined."""
-
-
-@contextmanager
-def sigterm_raises():
-    def raise_it(*_):
-        raise Terminated
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, raise_it)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+EXIT_ERROR, EXIT_DIVERGED = 1, 3
 
 
 class Program(click.Group):
@@ -39,14 +18,14 @@ class Program(click.Group):
 
     def invoke(self, ctx):
         try:
-            with sigterm_raises():
+            with stopping.raises():
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt as stop:
-            self._end(ctx, "interrupted", stop, EXIT_INTERRUPTED)
-        except Terminated as stop:
-            self._end(ctx, "terminated", stop, EXIT_TERMINATED)
+            self._end(ctx, "interrupted", stop, stopping.EXIT_CODES[signal.SIGINT])
+        except stopping.Terminated as stop:
+            self._end(ctx, "terminated", stop, stopping.EXIT_CODES[signal.SIGTERM])
         except DivergenceError as error:
             self._end(ctx, "error", error, EXIT_DIVERGED)
         except (AmpnetError, OSError, MemoryError) as error:
@@ -105,6 +84,8 @@ def main(debug):
 @click.option("--placement", metavar="FILE", help="TOML file of node = worker, or a run's config.toml.")
 @click.option("--out", metavar="DIR", help="Run directory; default runs/TASK-<time>.")
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint in --out.")
+@click.option("--checkpoint-every", type=int, metavar="N",
+              help="Save a checkpoint every N training instances, not only after an epoch.")
 @click.option("--trace", flag_value=True, type=bool, default=None, help="Write trace.json for Chrome or Perfetto.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 def train(task, file, out, resume, quiet, placement, **options):

@@ -2,8 +2,9 @@
 
 1. options, directory and data are checked, without any compiled part
 2. the kernels are imported, which compiles them the first time
-3. model and trainer are built, the directory is made, config.toml is written
-4. epochs
+3. model and trainer are built, nodes are placed
+4. the directory is made, config.toml is written
+5. epochs
 """
 
 import sys
@@ -15,6 +16,7 @@ from ..errors import CheckpointError, DataError, SettingError
 from ..training.config import RunConfig, check_resumable, read_toml
 from . import find
 from .folder import BEST, CHECKPOINT, CONFIG, RunFolder
+from .stopping import ends_at_once, is_noted
 
 
 def plan(task: str, options: dict, file=None, out=None, resume=False, placement=None) -> tuple[RunConfig, RunFolder]:
@@ -44,32 +46,39 @@ def plan(task: str, options: dict, file=None, out=None, resume=False, placement=
 def train(config: RunConfig, folder: RunFolder, resume=False, quiet=False, write=None, tell=None):
     """Train as planned; `write` takes lines of progress, `tell` those about it. Returns (History, seconds).
 
-    An interruption is passed on, with the last checkpoint as its text.
+    An interruption is passed on, with the last checkpoint as its text; before the directory is made, it ends the process.
     """
     started, task = perf_counter(), find(config.task)
+    with ends_at_once():
+        config, data, trainer = _prepare(config, task, None if quiet else tell)
+    from ..training import checkpoint, progress
+    with is_noted() as noted:
+        try:
+            folder.make()
+            checkpoint.write_atomically(folder.path / CONFIG, config.to_toml().encode())
+            with _observer(progress, data.train, quiet, write) as observer:
+                history = trainer.fit(data, config.epochs, config.target, folder.path, resume, (noted, observer),
+                                      task.metrics_for(data.meta))
+        except BaseException as error:
+            folder.remove_if_empty()
+            if not isinstance(error, Exception):
+                error.args = (last_checkpoint(folder.path),)
+            raise
+    return history, perf_counter() - started
+
+
+def _prepare(config, task, tell):
+    """(the config with its placement, data, trainer); all that is slow, and nothing that is written."""
     data = task.load_data(config.data, config)
     if config.limit is not None:
         data = replace(data, train=data.train.take(config.limit))
-    load_compiled(None if quiet else tell)
-    from ..training import checkpoint, progress
+    load_compiled(tell)
     from ..training.trainer import Trainer
     model = task.build(config.model, data.meta)
     trainer = Trainer(model, config.placement, **config.settings.as_dict())
     for instances in (data.train, data.valid):
         model.check_data(instances)
-    try:
-        folder.make()
-        config = replace(config, placement=trainer.place(data.train))
-        checkpoint.write_atomically(folder.path / CONFIG, config.to_toml().encode())
-        with _observer(progress, data.train, quiet, write) as observer:
-            history = trainer.fit(data, config.epochs, config.target, folder.path, resume, (observer,),
-                                  task.metrics_for(data.meta))
-    except BaseException as error:
-        folder.remove_if_empty()
-        if not isinstance(error, Exception):
-            error.args = (last_checkpoint(folder.path),)
-        raise
-    return history, perf_counter() - started
+    return replace(config, placement=trainer.place(data.train)), data, trainer
 
 
 def _observer(progress, train, quiet, write):
@@ -95,9 +104,11 @@ def last_checkpoint(folder) -> str:
     from ..training import checkpoint
     path = Path(folder) / CHECKPOINT
     try:
-        return f"the last checkpoint is {path}, after epoch {checkpoint.read(path)[1]['epoch']}"
+        position = checkpoint.read(path)[1]
     except CheckpointError:
         return "there is no checkpoint"
+    inside = f" and {position['instances']:,} instances of the next" if position.get("instances") else ""
+    return f"the last checkpoint is {path}, after epoch {position['epoch']}{inside}"
 
 
 def summary(config: RunConfig, folder: RunFolder, history, seconds) -> str:
@@ -113,7 +124,15 @@ def summary(config: RunConfig, folder: RunFolder, history, seconds) -> str:
 
 
 def evaluate_run(run_dir, split="valid", data=None, tell=None) -> dict:
-    """Loss and metric of a run's best parameters on a split; `data` goes before the folder the run was given."""
+    """Loss and metric of a run's best parameters on a split; `data` goes before the folder the run was given.
+
+    As nothing is written, a signal ends the process.
+    """
+    with ends_at_once():
+        return _evaluate_run(run_dir, split, data, tell)
+
+
+def _evaluate_run(run_dir, split, data, tell):
     path = Path(run_dir) / CONFIG
     recorded = read_toml(path)
     if not isinstance(recorded.get("task"), str):

@@ -1,8 +1,10 @@
 """Checkpoints: parameters, optimizer state and position, in one safetensors file that is replaced whole or not at all.
 
-The order of the data depends on (seed, epoch) alone, so the position is the number of finished epochs.
+A position is the number of finished epochs and of the instances done in the next one, with what those counted (`Epoch`).
+Nothing else is needed: when one is made no gradient waits to be applied, and replicas are equal.
 """
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -12,21 +14,50 @@ import numpy as np
 from ..errors import CheckpointError
 
 FORMAT = "ampnet-checkpoint-1"
+RUN_FILES = ("config.toml", "metrics.jsonl", "checkpoint.safetensors", "best.safetensors", "trace.json")
 
 
 def write_atomically(path, data):
-    """Write bytes to a temporary file beside `path`, flush to disk, rename over it."""
+    """Write bytes to a temporary file beside `path`, flush to disk, rename over it; raises CheckpointError.
+
+    Whatever stops it, Ctrl-C included, leaves the file as it was and no temporary one; only a kill leaves that.
+    """
     path = Path(path)
-    temporary = path.with_name(path.name + ".part")
+    temporary = _temporary(path)
     try:
         with open(temporary, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError as error:
+        _flush_folder(path.parent)
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
-        raise CheckpointError(f"{path}: cannot be written: {error.strerror or error}") from error
+        if isinstance(error, OSError):
+            raise CheckpointError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise
+
+
+def _temporary(path):
+    return path.with_name(path.name + ".part")
+
+
+def _flush_folder(folder):
+    """Bring a rename to disk; file systems that cannot do this for a folder do it by themselves."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def remove_unfinished(folder):
+    """Remove what a killed run was writing."""
+    for name in RUN_FILES:
+        _temporary(Path(folder) / name).unlink(missing_ok=True)
 
 
 def save(path, machine, position):

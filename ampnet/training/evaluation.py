@@ -7,9 +7,10 @@ from .metrics import loss_and_metric
 KEYS = 64  # instances in flight in evaluation, at least: there is no staleness to keep small
 
 
-def run_evaluation(machine, instances, max_active_keys=KEYS, predict=False):
+def run_evaluation(machine, instances, max_active_keys=KEYS, predict=False, observe=None):
     """One pass over `Instances` without learning; returns the `Run`, with predictions where those are wanted."""
-    return machine.run(instances, training=False, max_active_keys=max(KEYS, max_active_keys), predict=predict)
+    return machine.run(instances, training=False, max_active_keys=max(KEYS, max_active_keys), predict=predict,
+                       observe=observe)
 
 
 def evaluate(model, instances, workers=1, max_batch=128, metrics=None):

@@ -1,9 +1,11 @@
 """What an epoch is reported as: one JSON object a line in `metrics.jsonl`."""
 
 import json
+import os
 
 import numpy as np
 
+from ..errors import CheckpointError
 from .checkpoint import write_atomically
 
 
@@ -69,9 +71,17 @@ def epoch_metrics(graph, epoch, train, valid, further, examples, valid_examples,
 
 
 def append_json(path, row):
-    """Append one line; a line is written whole."""
-    with open(path, "a", encoding="utf-8") as file:
-        file.write(json.dumps(row, default=_plain) + "\n")
+    """Append one line and flush it to disk; a line is written whole or not at all. Raises CheckpointError."""
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row, default=_plain) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if path.exists():
+            os.truncate(path, size)
+        raise CheckpointError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def drop_epochs_after(epoch, path):

@@ -58,7 +58,7 @@ class Bar(Lines):
 
     def __init__(self, examples_each=1.0):
         from rich.progress import BarColumn, Progress, TextColumn
-        self.examples_each, self.task = examples_each, None
+        self.examples_each, self.task, self.before = examples_each, None, None
         self.bar = Progress(
             TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"), BarColumn(),
             TextColumn("{task.completed:,.0f}/{task.total:,.0f}"), TextColumn("{task.fields[rate]:,.0f} instances/s"),
@@ -79,11 +79,14 @@ class Bar(Lines):
             self.bar.remove_task(self.task)
         self.task = self.bar.add_task("", total=instances * self.examples_each, epoch=epoch, epochs=epochs, rate=0.0,
                                       last=self.last)
+        self.before = None
 
     def progress(self, instances_home):
         done = instances_home * self.examples_each
+        if self.before is None:
+            self.before = done   # by the run that this one resumes: nothing for the rate
         elapsed = self.bar.tasks[0].elapsed or 0
-        self.bar.update(self.task, completed=done, rate=done / max(elapsed, 1e-3))
+        self.bar.update(self.task, completed=done, rate=(done - self.before) / max(elapsed, 1e-3))
 
     def epoch_ended(self, metrics):
         super().epoch_ended(metrics)

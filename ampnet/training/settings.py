@@ -27,13 +27,14 @@ class Settings:
     momentum: float = 0.9
     weight_decay: float = 0.0
     clip: float = 0.0
+    checkpoint_every: int = 0
     seed: int = 0
     trace: bool = False
 
     def __post_init__(self):
         for name in ("workers", "max_active_keys", "min_update_frequency", "max_batch", "replicas"):
             self._whole(name, 1)
-        for name in ("warmup", "step_every", "seed"):
+        for name in ("warmup", "step_every", "checkpoint_every", "seed"):
             self._whole(name, 0)
         self._one_of("optimizer", OPTIMIZERS)
         self._one_of("lr_schedule", SCHEDULES)

@@ -2,6 +2,8 @@
 
 import json
 
+from .checkpoint import write_atomically
+
 
 class TraceFile:
     """Collects the events of runs; the file is valid JSON after every epoch."""
@@ -17,7 +19,9 @@ class TraceFile:
             self.origin = int(min(starts))
         for worker, array in enumerate(events):
             self.entries += [self._slice(worker, *map(int, event)) for event in array]
-        self.path.write_text(json.dumps({"traceEvents": self.entries, "displayTimeUnit": "ns"}), encoding="utf-8")
+
+    def write(self):
+        write_atomically(self.path, json.dumps({"traceEvents": self.entries, "displayTimeUnit": "ns"}).encode())
 
     def _slice(self, worker, start, end, number, messages, rows):
         backward = number < len(self.names)

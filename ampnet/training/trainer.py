@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
-
-import numpy as np
 
 from ..errors import DataError, SettingError
 from ..graphs.lowering import Machine
@@ -12,21 +9,25 @@ from ..graphs.placement import balance, follow, measure
 from ..graphs.replicas import replicate
 from . import checkpoint
 from .blas import single_threaded_blas
+from .epoch import Epoch
 from .evaluation import run_evaluation
 from .metrics import append_json, better, drop_epochs_after, epoch_metrics, metric_name, reached
 from .settings import Settings
 from .tracefile import TraceFile
 
-TRACE_EVENTS = 1 << 16  # a worker and epoch; older ones are overwritten
+TRACE_EVENTS = 1 << 16  # a worker and stretch of an epoch; older ones are overwritten
 
 
 class Observer:
-    """What can be watched; override what you need. Observers only read."""
+    """What can be watched; override what you need. Observers only read; what one raises ends the training."""
 
     def epoch_started(self, epoch, epochs, instances):
         pass
 
     def progress(self, instances_home):
+        """instances_home: of this epoch; those before a resume too."""
+
+    def evaluating(self, instances_home):
         pass
 
     def epoch_ended(self, metrics):
@@ -94,8 +95,8 @@ class Trainer:
         data: a `Dataset`, or `Instances` to train on without evaluation; target: stop when the validation metric is
         reached; metrics: further ones, a function as in `evaluate`; out: run directory for metrics.jsonl,
         checkpoint.safetensors, best.safetensors and trace.json; resume: go on from the checkpoint there. Returns a
-        `History`. Raises DataError, SettingError, CheckpointError, DivergenceError, OperationError; after
-        KeyboardInterrupt the last checkpoint is whole.
+        `History`. Raises DataError, SettingError, CheckpointError, DivergenceError, OperationError. KeyboardInterrupt
+        is passed on when all workers are joined; the last checkpoint is whole, and this trainer can fit again.
         """
         if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
             raise SettingError(f"epochs must be a whole number of at least 1, got {epochs!r}")
@@ -110,39 +111,44 @@ class Trainer:
         with single_threaded_blas():
             self.place(train)
         self._choose_optimizer(epochs * len(train))
-        history, first, best = History(metric_name=metric_name(self.model)), 1, None
+        history, position = History(metric_name=metric_name(self.model)), {"epoch": 0, "best": None}
         if resume:
-            position = checkpoint.restore(Path(out) / "checkpoint.safetensors", self.machine)
-            first, best = position["epoch"] + 1, position["best"]
-            drop_epochs_after(position["epoch"], Path(out) / "metrics.jsonl")
-            history.best = best
-            if best is not None and reached(history.metric_name, best, target):
+            position = self._resume(Path(out))
+            history.best = position["best"]
+            if history.best is not None and reached(history.metric_name, history.best, target):
                 history.reached_target = True
                 return history
         elif out is not None:
             Path(out).mkdir(parents=True, exist_ok=True)
-            self._save(out, "checkpoint", 0, best)
+            self._save(out, "checkpoint", position)
         trace = TraceFile(Path(out) / "trace.json", self.model) if out is not None and self.settings.trace else None
         with single_threaded_blas():
-            for epoch in range(first, epochs + 1):
-                for observer in observers:
-                    observer.epoch_started(epoch, epochs, len(train))
-                row = self._epoch(epoch, train, valid, observers, trace, metrics)
+            for number in range(position["epoch"] + 1, epochs + 1):
+                epoch = Epoch(number, train, self.settings.seed, self.settings.checkpoint_every)
+                if position.get("instances"):   # only the first epoch of a resumed run is one begun before
+                    epoch.go_on(position, Path(out) / "checkpoint.safetensors")
+                    position = {}
+                _tell(observers, "epoch_started", number, epochs, len(train))
+                self._train(epoch, train, observers, trace, out, history.best)
+                row = self._evaluated(epoch, train, valid, observers, metrics)
                 history.epochs.append(row)
                 value = row.get("valid_metric", row["train_metric"])
-                improved = better(row["metric_name"], value, best)
-                history.best = best = value if improved else best
+                improved = better(row["metric_name"], value, history.best)
+                history.best = value if improved else history.best
                 if out is not None:
-                    append_json(Path(out) / "metrics.jsonl", row)
-                    self._save(out, "checkpoint", epoch, best)
-                    if improved:
-                        self._save(out, "best", epoch, best)
-                for observer in observers:
-                    observer.epoch_ended(row)
+                    self._save_epoch(out, row, history.best, improved)
+                _tell(observers, "epoch_ended", row)
                 if reached(row["metric_name"], value, target):
                     history.reached_target = True
                     break
         return history
+
+    def _resume(self, out):
+        """The position of the checkpoint there, taken up; what came after it is removed."""
+        position = checkpoint.restore(out / "checkpoint.safetensors", self.machine)
+        checkpoint.remove_unfinished(out)
+        drop_epochs_after(position["epoch"], out / "metrics.jsonl")
+        return position
 
     def _choose_optimizer(self, total):
         s = self.settings
@@ -150,34 +156,58 @@ class Trainer:
                                schedule=s.lr_schedule, total=total, warmup=s.warmup, step_every=s.step_every,
                                step_factor=s.step_factor)
 
-    def _epoch(self, epoch, train, valid, observers, trace, metrics):
-        started = perf_counter()
-        rng = np.random.default_rng([self.settings.seed, epoch])
-        order, row_index = np.arange(len(train)), None
-        if train.exchangeable_rows:
-            row_index = rng.permutation(train.examples)
-        else:
-            order = rng.permutation(len(train))
+    def _train(self, epoch, train, observers, trace, out, best):
+        """Train what is left of an epoch, with checkpoints on the way.
 
-        def watch(home):
-            for observer in observers:
-                observer.progress(home)
+        Every stretch ends as an epoch does: no gradient is left over, and replicas are equal. So a checkpoint needs
+        neither gathered gradients nor the parameters of every replica.
+        """
+        while not epoch.is_over:
+            _tell(observers, "progress", epoch.done)
+            epoch.count(self._stretch(epoch, train, observers, trace))
+            if out is not None and not epoch.is_over:
+                self._save(out, "checkpoint", {"epoch": epoch.number - 1, "best": best, **epoch.progress()})
+        if trace is not None:
+            trace.write()
 
-        keys = self.settings.max_active_keys
-        run = self.machine.run(train, order, row_index, max_active_keys=keys, key=(self.settings.seed << 32) + epoch,
-                               instances_before=(epoch - 1) * len(train), observe=watch)
-        self.machine.flush()
-        self.machine.average_replicas()
+    def _stretch(self, epoch, train, observers, trace):
+        run = self.machine.run(
+            train, epoch.next_stretch(), epoch.row_index, max_active_keys=self.settings.max_active_keys,
+            key=(epoch.seed << 32) + epoch.number, instances_before=(epoch.number - 1) * len(train) + epoch.done,
+            observe=lambda home: _tell(observers, "progress", epoch.done + home))
+        try:
+            self.machine.flush()
+            self.machine.average_replicas()
+        except BaseException:
+            self.machine.forget()   # what was gathered is not for the next `fit`
+            raise
         run.updates = self.machine.engine.updates()
         if trace is not None:
             trace.add(run.events)
+        return run
+
+    def _evaluated(self, epoch, train, valid, observers, metrics):
+        """The epoch's row of metrics."""
         checked, further = None, {}
         if valid is not None:
-            checked = run_evaluation(self.machine, valid, keys, predict=metrics is not None)
+            _tell(observers, "evaluating", 0)
+            checked = run_evaluation(self.machine, valid, self.settings.max_active_keys, metrics is not None,
+                                     lambda home: _tell(observers, "evaluating", home))
             further = metrics(checked.predictions, valid) if metrics is not None else {}
-        return epoch_metrics(self.model, epoch, run, checked, further, train.examples, valid.examples if valid else 0,
-                             perf_counter() - started)
+        return epoch_metrics(self.model, epoch.number, epoch.counted, checked, further, train.examples,
+                             valid.examples if valid else 0, epoch.seconds)
 
-    def _save(self, out, name, epoch, best):
+    def _save_epoch(self, out, row, best, improved):
+        """The checkpoint comes last: a run that is killed before it does the epoch again, and writes all three again."""
+        append_json(Path(out) / "metrics.jsonl", row)
+        for name in ("best", "checkpoint") if improved else ("checkpoint",):
+            self._save(out, name, {"epoch": row["epoch"], "best": best})
+
+    def _save(self, out, name, position):
         checkpoint.save(Path(out) / f"{name}.safetensors", self.machine,
-                        {"epoch": epoch, "best": best, "seed": self.settings.seed})
+                        {"instances": 0, "seed": self.settings.seed, **position})
+
+
+def _tell(observers, what, *values):
+    for observer in observers:
+        getattr(observer, what)(*values)

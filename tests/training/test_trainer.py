@@ -8,6 +8,7 @@ import pytest
 from ampnet import DataError, DivergenceError, SettingError, Trainer, datasets
 from ampnet.graphs import rnn
 from ampnet.training.metrics import read_json_lines
+from ampnet.training.trainer import Observer
 
 KEYS = {"epoch", "seconds", "train_seconds", "train_loss", "train_metric", "valid_loss", "valid_metric", "metric_name",
         "instances", "instances_per_second", "valid_instances_per_second", "messages", "messages_per_second", "mean_rows",
@@ -96,8 +97,8 @@ def test_two_and_two_epochs_are_four(lists, tmp_path, options):
         assert [row[name] for row in whole] == [row[name] for row in parts], name
 
 
-class StopAfter:
-    """An observer that interrupts, as Ctrl-C does, when an epoch begins."""
+class StopAfter(Observer):
+    """Interrupts, as Ctrl-C does, when an epoch begins."""
 
     def __init__(self, epoch):
         self.epoch = epoch
@@ -105,12 +106,6 @@ class StopAfter:
     def epoch_started(self, epoch, epochs, instances):
         if epoch > self.epoch:
             raise KeyboardInterrupt
-
-    def progress(self, instances_home):
-        pass
-
-    def epoch_ended(self, metrics):
-        pass
 
 
 def test_resumed_cosine_equals_an_uninterrupted_run(lists, tmp_path):
