@@ -4,9 +4,10 @@
     input gradient     dX = D W^T      product         np.dot(d, w.T, dx)    ours from the transposed copy that nodes renew
     weight gradient    dW += X^T D     outer_product   sgemm with beta 1     after an update, not for each call
 
-Ours are called as `Linear` and the cells call them, by tables of row addresses, and every row lies in a block of its own as in
-one-row messages. The BLAS has its rows in one matrix, which is kind to it: a node would have to copy them there first. The bias
-is no part of our product (elements.py times it), nor of the BLAS's.
+Ours are called as `Linear` and the cells call them: forward and input gradient by tables of row addresses, where every row lies
+in a block of its own as in one-row messages; the weight gradient on rows that were put aside one behind the other. The BLAS has
+all its rows in one matrix, which is kind to it: a node would have to copy them there first. The bias is no part of our product
+(elements.py times it), nor of the BLAS's.
 
 Both run in compiled loops of some milliseconds, by turns, timed by the thread's processor time; a number is the median over the
 rounds. Operands are hot: every call of a loop works on the same ones. Results are compared with each other before anything is
@@ -24,6 +25,7 @@ from numba import njit
 from numba.extending import get_cython_function_address
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from ampnet.graphs.nodes.affine import held_stride
 from ampnet.kernels.gemm import outer_product, product, transpose
 from ampnet.runtime.memory import LINE, allocate, size_of
 
@@ -41,9 +43,9 @@ def our_products(calls, x_rows, w, y_rows):
 
 
 @njit(nogil=True)
-def our_outer_products(calls, x_rows, d_rows, g):
+def our_outer_products(calls, x, d, g):
     for _ in range(calls):
-        outer_product(x_rows, d_rows, len(x_rows), g)
+        outer_product(x.ctypes.data, x.shape[1], d.ctypes.data, d.shape[1], x.shape[0], g)
 
 
 @njit(nogil=True)
@@ -105,7 +107,8 @@ class Blas:
 
 
 class Rows:
-    """A random matrix twice: as one `matrix` for the BLAS, and `scattered` as in messages of a row, with their `table`."""
+    """A random matrix in three places: as one `matrix` for the BLAS, `scattered` as in messages of a row, with their `table`,
+    and put `aside` as for a weight gradient."""
 
     def __init__(self, rng, rows, width):
         step = (LINE + (LINE << size_of(4 * width))) // 4
@@ -113,6 +116,8 @@ class Rows:
         self.scattered = blocks[:, LINE // 4:LINE // 4 + width]
         self.matrix = rng.standard_normal((rows, width)).astype(np.float32)
         self.scattered[...] = self.matrix
+        self.aside = np.zeros((rows, held_stride(width)), np.float32)
+        self.aside[:, :width] = self.matrix
         self.table = np.array([row.ctypes.data for row in self.scattered], np.int64)
 
 
@@ -132,7 +137,7 @@ def loops(kind, rows, inputs, outputs, blas):
         results = dx.scattered, dx.matrix
     else:
         results = np.zeros((inputs, outputs), np.float32), np.zeros((inputs, outputs), np.float32)
-        ours = our_outer_products, x.table, d.table, results[0]
+        ours = our_outer_products, x.aside, d.aside, results[0]
         theirs = blas.add_products, x.matrix, d.matrix, results[1]
 
     def bind(loop, *arguments):

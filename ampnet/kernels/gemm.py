@@ -9,7 +9,8 @@ cover forward and backward of a linear layer (X: rows x inner, W: inner x outer,
 
     forward     Y  = X @ W          product(x_rows, W, y_rows)
     backward    dX = D @ W.T        product(d_rows, W.T, dx_rows)     W.T is a copy renewed by `transpose`
-                dW += X.T @ D       outer_product(x_rows, d_rows, dW)
+                dW += X.T @ D       outer_product(X, D, dW)           X and D in one piece: every step of the inner loop
+                                                                      needs another row of both, from a page of its own
 
 Widths that are no multiple of 8 are finished by masked loads and stores, so nothing beyond a row is touched.
 """
@@ -19,7 +20,8 @@ import numpy as np
 from .compile import kernel
 from .tiles import outer_tile, prefetch, product_tile, transpose_tile
 
-NEAR_BYTES, FAR_BYTES = 14 << 10, 24 << 10  # shares of a first cache of 32 KiB
+NEAR_BYTES, NEAR_D_BYTES = 14 << 10, 24 << 10  # shares of a first cache of 32 KiB
+NEAR_X_BYTES = 192 << 10   # a share of a second cache of 512 KiB
 MOST_STEPS = 320           # so much of the inner dimension is walked at once, which keeps a panel of W in the first cache
 FEW_STEPS = 16             # of a far W with 3 rows or less: so many of its rows are read side by side
 FAR_WEIGHT_BYTES = 384 << 10   # a larger W does not stay in the second cache
@@ -184,60 +186,61 @@ def product(x_rows, w, y_rows, rows, accumulate):
 
 
 @kernel
-def _outer_panel(x, d, rows, g, outer, first, last, o, is_far):
-    """Rows [first, last) and columns [o, o + 16), as far as there are any, of G += X.T @ D; g is G's address."""
-    i = first
+def _outer_panel(x, x_stride, d, d_stride, rows, g, outer, first, last, o, is_far):
+    """Rows [first, last) and columns [o, o + 16), as far as there are any, of G += X.T @ D; x, d, g: addresses of the whole."""
+    i, d = first, d + 4 * o
     while i + 6 <= last:
-        at = g + 4 * (i * outer + o)
+        xi, at = x + 4 * i, g + 4 * (i * outer + o)
         if is_far:
             for r in range(6, 12):
                 prefetch(at + 4 * r * outer)
         if o + 16 <= outer:
-            _o62(x, i, d, o, at, outer, rows, 0)
+            _o62(xi, x_stride, d, d_stride, at, outer, rows, 0)
         elif o + 8 <= outer:
-            _o61(x, i, d, o, at, outer, rows, 0)
+            _o61(xi, x_stride, d, d_stride, at, outer, rows, 0)
             if o + 8 < outer:
-                _o6m(x, i, d, o + 8, at + 32, outer, rows, outer - o - 8)
+                _o6m(xi, x_stride, d + 32, d_stride, at + 32, outer, rows, outer - o - 8)
         else:
-            _o6m(x, i, d, o, at, outer, rows, outer - o)
+            _o6m(xi, x_stride, d, d_stride, at, outer, rows, outer - o)
         i += 6
     while i < last:
-        at = g + 4 * (i * outer + o)
+        xi, at = x + 4 * i, g + 4 * (i * outer + o)
         if o + 16 <= outer:
-            _o12(x, i, d, o, at, outer, rows, 0)
+            _o12(xi, x_stride, d, d_stride, at, outer, rows, 0)
         elif o + 8 <= outer:
-            _o11(x, i, d, o, at, outer, rows, 0)
+            _o11(xi, x_stride, d, d_stride, at, outer, rows, 0)
             if o + 8 < outer:
-                _o1m(x, i, d, o + 8, at + 32, outer, rows, outer - o - 8)
+                _o1m(xi, x_stride, d + 32, d_stride, at + 32, outer, rows, outer - o - 8)
         else:
-            _o1m(x, i, d, o, at, outer, rows, outer - o)
+            _o1m(xi, x_stride, d, d_stride, at, outer, rows, outer - o)
         i += 1
 
 
 @kernel
-def outer_product(x_rows, d_rows, rows, g):
+def outer_product(x, x_stride, d, d_stride, rows, g):
     """G += X.T @ D.
 
-    x_rows, d_rows: (rows,) int64 addresses of float32 rows of `inner` and `outer` elements; g: (inner, outer) float32.
+    x, d: addresses of X (rows, inner) and D (rows, outer) float32, whose rows lie `x_stride` and `d_stride` elements apart;
+    g: (inner, outer) float32.
     """
     inner, outer = g.shape
-    x, d, g0 = x_rows.ctypes.data, d_rows.ctypes.data, g.ctypes.data
     if rows == 0:
         return
-    chunk = max(24, FAR_BYTES // (4 * outer))   # rows of D that stay in the first cache, or at least a worthwhile number
-    pieces = (rows + chunk - 1) // chunk
-    chunk = (rows + pieces - 1) // pieces   # equal pieces: a short one would be mostly loading and storing of G
-    is_near, is_far = 4 * outer * chunk <= FAR_BYTES, 4 * inner * outer >= FAR_WEIGHT_BYTES
-    for start in range(0, rows, chunk):
-        count = min(chunk, rows - start)
-        xs, ds = x + 8 * start, d + 8 * start
+    near = NEAR_D_BYTES // (4 * outer)   # rows of D that stay in the first cache
+    is_near, is_far = near >= 24, 4 * inner * outer >= FAR_WEIGHT_BYTES
+    most = near if is_near else max(24, NEAR_X_BYTES // (4 * inner))
+    pieces = (rows + most - 1) // most   # equal ones: a short one would be mostly loading and storing of G
+    count = (rows + pieces - 1) // pieces
+    for start in range(0, rows, count):
+        n = min(count, rows - start)
+        xs, ds = x + 4 * start * x_stride, d + 4 * start * d_stride
         if is_near:
             for first in range(0, inner, 6):
                 for o in range(0, outer, 16):
-                    _outer_panel(xs, ds, count, g0, outer, first, min(inner, first + 6), o, is_far)
+                    _outer_panel(xs, x_stride, ds, d_stride, n, g.ctypes.data, outer, first, min(inner, first + 6), o, is_far)
         else:
             for o in range(0, outer, 16):
-                _outer_panel(xs, ds, count, g0, outer, 0, inner, o, is_far)
+                _outer_panel(xs, x_stride, ds, d_stride, n, g.ctypes.data, outer, 0, inner, o, is_far)
 
 
 @kernel
@@ -269,7 +272,4 @@ def matmul(x, w, y, accumulate):
 @kernel
 def matmul_transposed(x, d, g):
     """G += X.T @ D on whole matrices: x (rows, inner), d (rows, outer), g (inner, outer) float32, C-contiguous."""
-    tables = np.empty((2, x.shape[0]), np.int64)
-    row_addresses(x, tables[0])
-    row_addresses(d, tables[1])
-    outer_product(tables[0], tables[1], x.shape[0], g)
+    outer_product(x.ctypes.data, x.shape[1], d.ctypes.data, d.shape[1], x.shape[0], g)

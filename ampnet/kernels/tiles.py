@@ -1,7 +1,8 @@
 """Tiles of matrix products, and other pieces of vector code, written as LLVM IR.
 
-A tile of a few rows x a few vectors of 8 floats stays in registers for its whole inner loop. Rows of X and Y are found by
-their addresses in tables, as `gemm` explains. A masked tile is one vector wide and touches only its first `width` elements.
+A tile of a few rows x a few vectors of 8 floats stays in registers for its whole inner loop. Rows of X and Y of a product
+are found by their addresses in tables, as `gemm` explains. A masked tile is one vector wide and touches only its first
+`width` elements.
 """
 
 from llvmlite import ir
@@ -150,23 +151,26 @@ def product_tile(rows, vectors, masked=False):
 
 
 def outer_tile(rows, vectors, masked=False):
-    """G[i:i+rows, o:o+8*vectors] += sum over k of X[k, i:i+rows] (outer) D[k, o:...]; `g` is the address of G[i, o]."""
+    """G[i:i+rows, o:o+8*vectors] += sum over k of X[k, i:i+rows] (outer) D[k, o:...].
+
+    `x`, `d`, `g`: addresses of X[0, i], D[0, o], G[i, o]; the strides are in elements.
+    """
 
     @intrinsic
-    def tile(context, x, first, d, column, g, stride, steps, width):
+    def tile(context, x, x_stride, d, d_stride, g, g_stride, steps, width):
         signature = types.void(*[types.int64] * 8)
 
         def generate(context, builder, signature, arguments):
-            x, first, d, column, g, stride, steps, width = arguments
+            x, x_stride, d, d_stride, g, g_stride, steps, width = arguments
             emit = _Emitter(builder, masked, width)
             outputs = []
             for r in range(rows):
-                row = emit.element(emit.pointer(g), builder.mul(stride, ir.Constant(I64, r)))
+                row = emit.element(emit.pointer(g), builder.mul(g_stride, ir.Constant(I64, r)))
                 outputs.append([emit.element(row, ir.Constant(I64, LANES * v)) for v in range(vectors)])
 
             def step(k):
-                x_row = emit.element(emit.pointer(emit.address_at(x, k)), first)
-                d_row = emit.element(emit.pointer(emit.address_at(d, k)), column)
+                x_row = emit.element(emit.pointer(x), builder.mul(k, x_stride))
+                d_row = emit.element(emit.pointer(d), builder.mul(k, d_stride))
                 loaded = [emit.load(emit.element(d_row, ir.Constant(I64, LANES * v))) for v in range(vectors)]
                 scalars = [emit.splat(builder.load(emit.element(x_row, ir.Constant(I64, r)))) for r in range(rows)]
                 return scalars, loaded

@@ -44,8 +44,6 @@ def clear_node(worker, node, batch, count):
     """Free what a node keeps, and forget the gradients it has gathered."""
     n = NODE(node)
     clear(worker, node)
-    release_chain(worker, n.held)
-    n.held = 0
     n.held_rows = 0
     n.gathered = 0
     for i in range(n.parameter_count):

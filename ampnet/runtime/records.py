@@ -77,7 +77,7 @@ NODE_FIELDS = (
     "gradients",         # gradients so far in this run
     "entries", "mask", "used",  # table keyed by state
     "keeps_blocks",      # the table's values are chains of blocks
-    "held", "held_rows",  # chain of blocks whose weight gradient is still to be computed
+    "held_rows",         # rows put aside for a weight gradient
     "column", "index_field",  # data column and the state field that numbers its rows (-1: none)
     "width", "out_width",
     ("loss", np.float64), ("error", np.float64), "correct", "targets",

@@ -46,7 +46,7 @@ def test_rows_may_lie_anywhere_and_nothing_beyond_them_is_touched(rows, inner, o
     assert np.array_equal(y[:, outer:], before[:, outer:])
     assert rows == 0 or distance(y[:, :outer], x[:, :inner].astype(float) @ w) < 1e-5
     g = np.zeros((inner, outer), np.float32)
-    gemm.outer_product(x_rows, y_rows, rows, g)
+    gemm.outer_product(x.ctypes.data, inner + padding, y.ctypes.data, outer + padding, rows, g)
     assert distance(g, x[:, :inner].T.astype(float) @ y[:, :outer]) < 1e-5
 
 

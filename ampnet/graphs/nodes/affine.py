@@ -1,22 +1,21 @@
 """Y += X W and its gradients for nodes with weights: the rows are multiplied where they lie in messages.
 
-A node has an AFFINE and a PORT record for each input. Weight gradients wait until a few dozen rows are there, or until the
-update, and are then one product; until then the node holds on to the blocks that the rows lie in.
+A node has an AFFINE and a PORT record for each input. For the weight gradient, rows of X and D are put aside until a few dozen
+are there, or until the update, and are then one product.
 """
 
 import math
 
 from ...kernels.gemm import outer_product, product, transpose
-from ...runtime.atomics import store
-from ...runtime.memory import allocate, helper, integers, layout, matrix, record
-from ...runtime.message import DONE, MESSAGE, answer, operation, release_chain
+from ...runtime.memory import allocate, helper, layout, matrix, record, vector
+from ...runtime.message import DONE, answer, operation
 from ...runtime.records import node_dtype
 from ..parameters import uniform
 
-HELD_ROWS = 48        # weight gradients are computed for at least so many rows at a time
-HELD_LIMIT = 1 << 12  # capacity of the tables of held rows; a larger call is computed at once
+HELD_ROWS = 96         # rows put aside for a weight gradient
+STRETCH = 48           # so many rows that lie in one piece are multiplied there
 
-AFFINE_DTYPE = layout("weight", "gradient", "transposed", "inputs", "outputs", "held_x", "held_d")
+AFFINE_DTYPE = layout("weight", "gradient", "transposed", "inputs", "outputs", "held_x", "x_stride", "held_d", "d_stride")
 AFFINE = record(AFFINE_DTYPE)
 SIZE = AFFINE_DTYPE.itemsize
 
@@ -39,6 +38,11 @@ def glorot(inputs, outputs):
     return uniform(math.sqrt(6 / (inputs + outputs)))
 
 
+def held_stride(width):
+    """Elements between rows put aside: an odd number of cache lines, so that a column's lines do not share few cache sets."""
+    return 16 * (-(-width // 16) | 1)
+
+
 def fill_ports(node_record, node, widths, starts):
     """Lay out a PORT record an input; returns what must be kept alive."""
     carriers, ports = node.graph.carriers(), allocate(PORT_DTYPE, len(widths))
@@ -53,11 +57,14 @@ def fill_maps(node_record, weights):
     maps, alive = allocate(AFFINE_DTYPE, len(weights)), []
     for entry, (value, gradient) in zip(maps, weights, strict=True):
         inputs, outputs = value.shape
-        transposed, tables = allocate("f4", inputs * outputs), allocate("i8", 2 * HELD_LIMIT)
+        x_stride, d_stride = held_stride(inputs), held_stride(outputs)
+        transposed = allocate("f4", inputs * outputs)
+        held_x, held_d = allocate("f4", HELD_ROWS * x_stride), allocate("f4", HELD_ROWS * d_stride)
         entry["weight"], entry["gradient"] = value.ctypes.data, gradient.ctypes.data
         entry["transposed"], entry["inputs"], entry["outputs"] = transposed.ctypes.data, inputs, outputs
-        entry["held_x"], entry["held_d"] = tables.ctypes.data, tables[HELD_LIMIT:].ctypes.data
-        alive += [transposed, tables]
+        entry["held_x"], entry["held_d"] = held_x.ctypes.data, held_d.ctypes.data
+        entry["x_stride"], entry["d_stride"] = x_stride, d_stride
+        alive += [transposed, held_x, held_d]
     node_record["maps"], node_record["map_count"] = maps.ctypes.data, len(maps)
     return [maps, *alive]
 
@@ -93,57 +100,67 @@ def add_bias_gradient(d, gradient):
 
 
 @helper
-def make_room(worker, node, rows):
-    """Before `rows` more rows are held: settle what would not fit beside them."""
-    if AFFINE_NODE(node).held_rows + rows > HELD_LIMIT:
-        settle_held(worker, node)
+def _in_one_piece(rows, count):
+    """How many of the rows at the addresses `rows` lie at equal distances from the first one on."""
+    n = min(2, count)
+    while n < count and rows[n] - rows[n - 1] == rows[1] - rows[0]:
+        n += 1
+    return n
 
 
 @helper
-def hold_rows(node, number, x_rows, d_rows, rows):
-    """Put rows aside for the weight gradient of a map; more rows than fit are multiplied at once."""
-    affine = AFFINE_NODE(node).maps + SIZE * number
-    a = AFFINE(affine)
-    if rows > HELD_LIMIT:
-        outer_product(x_rows, d_rows, rows, matrix(a.gradient, a.inputs, a.outputs))
-        return
-    at = 8 * AFFINE_NODE(node).held_rows
-    for i in range(rows):
-        store(a.held_x + at + 8 * i, x_rows[i])
-        store(a.held_d + at + 8 * i, d_rows[i])
+def _copy_rows(rows, count, width, target, stride):
+    for i in range(count):
+        source, copy = vector(rows[i], width), vector(target + 4 * stride * i, width)
+        for j in range(width):
+            copy[j] = source[j]
 
 
 @helper
-def hold_blocks(worker, node, chain, last, rows):
-    """Keep the blocks (first to last, linked) of rows that `hold_rows` has put aside in every map, until they are used."""
+def hold(worker, node, x_rows, d_rows, d_step, rows):
+    """Put rows aside for the weight gradients.
+
+    x_rows: addresses, `rows` of them for each input; d_rows: likewise, those of the next input `d_step` further on. Long
+    stretches of rows in one piece are multiplied there and then.
+    """
     self = AFFINE_NODE(node)
-    if rows == 0 or rows > HELD_LIMIT:
-        release_chain(worker, chain)
-        return
-    MESSAGE(last).next = self.held
-    self.held = chain
-    self.held_rows += rows
-    if self.held_rows >= HELD_ROWS:
-        settle_held(worker, node)
+    at = 0
+    while at < rows:
+        stretch = rows - at
+        for number in range(self.map_count):
+            stretch = _in_one_piece(x_rows[number * rows + at:], _in_one_piece(d_rows[number * d_step + at:], stretch))
+        if stretch >= STRETCH:
+            for number in range(self.map_count):
+                a, x, d = AFFINE(self.maps + SIZE * number), x_rows[number * rows + at:], d_rows[number * d_step + at:]
+                outer_product(x[0], (x[1] - x[0]) // 4, d[0], (d[1] - d[0]) // 4, stretch,
+                              matrix(a.gradient, a.inputs, a.outputs))
+            at += stretch
+            continue
+        count = min(rows - at, STRETCH, HELD_ROWS - self.held_rows)
+        for number in range(self.map_count):
+            a, x, d = AFFINE(self.maps + SIZE * number), x_rows[number * rows + at:], d_rows[number * d_step + at:]
+            _copy_rows(x, count, a.inputs, a.held_x + 4 * a.x_stride * self.held_rows, a.x_stride)
+            _copy_rows(d, count, a.outputs, a.held_d + 4 * a.d_stride * self.held_rows, a.d_stride)
+        self.held_rows += count
+        at += count
+        if self.held_rows == HELD_ROWS:
+            settle_held(node)
 
 
 @helper
-def settle_held(worker, node):
-    """dW += X^T D over the rows held, for every map."""
+def settle_held(node):
+    """dW += X^T D over the rows put aside, for every map."""
     self = AFFINE_NODE(node)
-    rows = self.held_rows
     for number in range(self.map_count):
         a = AFFINE(self.maps + SIZE * number)
-        outer_product(integers(a.held_x, rows), integers(a.held_d, rows), rows, matrix(a.gradient, a.inputs, a.outputs))
-    release_chain(worker, self.held)
-    self.held = 0
+        outer_product(a.held_x, a.x_stride, a.held_d, a.d_stride, self.held_rows, matrix(a.gradient, a.inputs, a.outputs))
     self.held_rows = 0
 
 
 @operation
 def settle(worker, node, batch, count):
-    """Before an update: compute what was held back."""
-    settle_held(worker, node)
+    """Before an update: compute what was put aside."""
+    settle_held(node)
     return DONE
 
 

@@ -26,6 +26,7 @@ from ...runtime.message import (
     operation,
     payload,
     release,
+    release_chain,
     scratch,
     send,
 )
@@ -42,9 +43,7 @@ from .affine import (
     fill_maps,
     fill_ports,
     glorot,
-    hold_blocks,
-    hold_rows,
-    make_room,
+    hold,
     multiply,
     multiply_back,
 )
@@ -252,11 +251,10 @@ def backward(worker, node, batch, count):
     total = 0
     for message in messages(batch, count):
         total += MESSAGE(message).rows
-    make_room(worker, node, total)
     x_rows, d_rows = scratch(worker, 0, 2 * total + 1), scratch(worker, 1, 2 * total + 1)
     dx_rows = scratch(worker, 2, 2 * total + 1)
     bias_gradient = vector(self.bias_gradient, self.gates)
-    at, chain, last = 0, 0, 0
+    at, chain = 0, 0
     for message in messages(batch, count):
         m, a = MESSAGE(message), take(node, message)
         if a == 0 or MESSAGE(a).version == WAITING:
@@ -289,16 +287,14 @@ def backward(worker, node, batch, count):
             send(worker, db)
         release(worker, message)
         MESSAGE(block).next = chain
-        if chain == 0:
-            last = block
         chain = a
     for number in range(self.map_count):
         first = number * total
         if PORT(self.ports + PORT_SIZE * number).wanted != 0:
             add = 1 if self.kind == GRU and number == 1 else 0   # d_h has its direct part already
             multiply_back(self.maps + SIZE * number, d_rows[first:], dx_rows[first:], total, add)
-        hold_rows(node, number, x_rows[first:], d_rows[first:], total)
-    hold_blocks(worker, node, chain, last, total)
+    hold(worker, node, x_rows, d_rows, total, total)
+    release_chain(worker, chain)
     return DONE
 
 

@@ -30,6 +30,7 @@ from ...runtime.message import (
     operation,
     payload,
     release,
+    release_chain,
     scratch,
     send,
     values,
@@ -47,9 +48,7 @@ from .affine import (
     fill_maps,
     fill_ports,
     glorot,
-    hold_blocks,
-    hold_rows,
-    make_room,
+    hold,
     multiply,
     multiply_back,
 )
@@ -175,10 +174,9 @@ def backward(worker, node, batch, count):
             release(worker, message)
         return DONE
     total = count_rows(batch, count)
-    make_room(worker, node, total)
     d_rows, dx_rows, x_rows = scratch(worker, 0, total), scratch(worker, 1, 2 * total + 1), scratch(worker, 2, 2 * total + 1)
     bias_gradient = vector(self.bias_gradient, self.out_width)
-    at, chain, last = 0, 0, 0
+    at, chain = 0, 0
     for message in messages(batch, count):
         m, first = MESSAGE(message), take(node, message)
         if first == 0 or MESSAGE(first).version == WAITING:
@@ -202,14 +200,12 @@ def backward(worker, node, batch, count):
         at += rows
         MESSAGE(second).next = message
         m.next = chain
-        if chain == 0:
-            last = message
         chain = first
     for number in range(self.map_count):
         if PORT(self.ports + PORT_SIZE * number).wanted != 0:
             multiply_back(self.maps + SIZE * number, d_rows, dx_rows[number * total:], total, 0)
-        hold_rows(node, number, x_rows[number * total:], d_rows, total)
-    hold_blocks(worker, node, chain, last, total)
+    hold(worker, node, x_rows, d_rows, 0, total)
+    release_chain(worker, chain)
     return DONE
 
 
