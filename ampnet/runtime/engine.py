@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import DivergenceError, OperationError
 from . import message as m
 from .cleanup import clear_node, clear_worker
+from .crew import Crew
 from .memory import LINE, SIZES, allocate, release_lists
 from .queue import QUEUE_DTYPE, initialise
 from .records import COLUMN_DTYPE, ENGINE_DTYPE, LANE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, WORKER_DTYPE
@@ -234,22 +235,13 @@ class Engine:
         return lanes, orders
 
     def _work(self, observe):
-        """Start the workers, watch, join. Waiting on an event can be interrupted; joining a thread cannot."""
-        home = threading.Event()
-
-        def work(worker):
-            try:
-                run_worker.ctypes(worker, update.address)
-            finally:
-                home.set()
-
-        threads = [threading.Thread(target=work, args=(self._worker(i),), daemon=True, name=f"ampnet-worker-{i}")
-                   for i in range(self.worker_count)]
+        """Start the workers, watch, join; on an error or an interruption stop them first."""
+        crew = Crew(lambda worker: run_worker.ctypes(worker, update.address), map(self._worker, range(self.worker_count)),
+                    "ampnet-worker")
         try:
-            for thread in threads:
-                thread.start()
+            crew.start()
             quiet, before = 0, None
-            while not home.wait(POLL_SECONDS):
+            while not crew.done.wait(POLL_SECONDS):
                 if observe is not None:
                     observe(int(self.engine["retired"][0]))
                 now = (int(self.engine["retired"][0]), int(self.workers["taken"].sum()), int(self.workers["given"].sum()))
@@ -257,13 +249,11 @@ class Engine:
                 quiet, before = quiet + 1 if is_quiet else 0, now
                 if quiet >= STALLED_POLLS:
                     raise self._stall()
+            crew.join()
         except BaseException:
             self.engine["stop"] = 1
+            crew.dismiss()
             raise
-        finally:
-            for thread in threads:
-                if thread.ident is not None:
-                    thread.join()
 
     def flush(self):
         """Apply the gradients left over: each node that has gathered any updates itself."""

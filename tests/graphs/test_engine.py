@@ -1,5 +1,7 @@
 """The machine as a whole: stalls, failures, schedules, counters."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -111,6 +113,28 @@ def test_one_engine_cannot_run_twice_at_once():
     machine.engine._in_use.acquire()
     with pytest.raises(OperationError, match="running already"):
         machine.run(sequences(1))
+
+
+@pytest.mark.parametrize("method", ["start", "join"])
+def test_an_interrupt_while_workers_start_or_are_joined_waits_for_them(monkeypatch, method):
+    machine = Machine(line(), 3)
+    machine.optimizer()
+    real, calls = getattr(threading.Thread, method), []
+
+    def interrupted(thread, *arguments):
+        calls.append(thread)
+        real(thread, *arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(threading.Thread, method, interrupted)
+        machine.run(sequences(200), max_active_keys=4)
+    assert not [t for t in threading.enumerate() if t.name.startswith("ampnet-worker")]
+    assert machine.engine.blocks_alive() == 0
+    run = machine.run(sequences(10), max_active_keys=4)
+    machine.gather_held()
+    check_drained(machine, run)
 
 
 def test_an_interrupt_stops_the_workers_and_frees_everything():
