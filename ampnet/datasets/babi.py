@@ -21,7 +21,6 @@ import io
 import operator
 import re
 import tarfile
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -250,14 +249,16 @@ def _packed(archive: Path, members: list[str]) -> list[bytes]:
     try:
         content = gzip.decompress(archive.read_bytes())  # all of it, so that its checksum is compared
         with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-            files = [tar.extractfile(member) for member in members]
-            if None in files:
-                raise DataError(f"{archive}: expected a file {members[files.index(None)]}, found none of that kind")
-            return [file.read() for file in files]
+            opened = [tar.extractfile(member) for member in members]
+            if None in opened:
+                raise DataError(f"{archive}: expected a file {members[opened.index(None)]}, found none of that kind")
+            return [file.read() for file in opened]
+    except DataError:
+        raise
     except KeyError as error:
         raise DataError(f"{archive}: expected a file of the archive ({error.args[0]})") from None
-    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
-        raise DataError(f"{archive}: expected a tar.gz archive, found it unreadable ({error})") from None
+    except Exception as error:  # tarfile passes on whatever a damaged header leads to
+        raise DataError(f"{archive}: expected a tar.gz archive, found it unreadable ({files.one_line(error)})") from None
 
 
 def _unpacked(folder: Path, members: list[str]) -> list[bytes]:

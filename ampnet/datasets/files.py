@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
+import math
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+import numpy as np
+
 from ampnet.errors import DataError
+
+LONGEST_REASON = 200
+"""Characters of another library's error that are shown."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,46 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
                 yield number, line.rstrip(b"\r\n").decode()
     except UnicodeDecodeError as error:
         raise DataError(f"{path}, line {number}: expected UTF-8, found byte 0x{error.object[error.start]:02x}") from None
+
+
+def read_arrays(path: str | Path, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Those of the arrays `names` that an npz file has. Nothing is unpickled, and no memory taken that the file does not fill.
+
+    Raises
+    ------
+    DataError : the file is missing or damaged, or an array is of Python objects.
+    """
+    path = Path(path)
+    with _errors_of(path):
+        raw = path.read_bytes()
+    # not by np.load, which tries other formats on what is no zip file
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            members = set(archive.namelist())
+            return {name: _array(archive.read(f"{name}.npy")) for name in names if f"{name}.npy" in members}
+    except Exception as error:  # zipfile and NumPy have one of their own, or of Python's parser, for each kind of damage
+        raise DataError(f"{path}: expected a .npz file of numbers, found it truncated or corrupt ({one_line(error)})") from None
+
+
+def _array(raw: bytes) -> np.ndarray:
+    """An array in NumPy's own format, whose size must be that of its bytes: a damaged header could ask for any amount."""
+    file = io.BytesIO(raw)
+    version = np.lib.format.read_magic(file)
+    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in headers:
+        raise ValueError(f"version {version} of the array format")
+    shape, _, dtype = headers[version](file)
+    size = len(raw) - file.tell()
+    if not dtype.hasobject and (min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size):
+        raise ValueError(f"{size} bytes for {dtype} {shape}")
+    file.seek(0)
+    return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def one_line(error: Exception) -> str:
+    """What an error of another library says, fit to be part of a message: in one line that is not long."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}..."
 
 
 def verify(content: bytes, where: str | Path, sha256: str):

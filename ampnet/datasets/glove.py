@@ -8,12 +8,8 @@ Source: J. Pennington, R. Socher, C. Manning, "GloVe: Global Vectors for Word Re
 
 from __future__ import annotations
 
-import io
 import math
 import reprlib
-import struct
-import zipfile
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,18 +75,10 @@ def _read_npz(path: Path, wanted: set[str] | None) -> Vectors:
 
 
 def _vectors_array(path: Path) -> np.ndarray:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    # not by np.load, which tries other formats on what is no zip file, and has an error of its own for each
-    try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive, archive.open("vectors.npy") as member:
-            return np.lib.format.read_array(member, allow_pickle=False)
-    except KeyError:
-        raise DataError(f"{path}: expected an array 'vectors', found none of this name") from None
-    except (EOFError, OSError, RuntimeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: expected a .npz file of numbers, found it truncated or corrupt ({error})") from None
+    arrays = files.read_arrays(path, ("vectors",))
+    if not arrays:
+        raise DataError(f"{path}: expected an array 'vectors', found none of this name")
+    return arrays["vectors"]
 
 
 def _as_values(given: np.ndarray, path: Path) -> np.ndarray:

@@ -121,7 +121,10 @@ def read_idx(path: str | Path, dimensions: int | None = None) -> np.ndarray:
     if len(raw) - start != math.prod(shape):
         sizes = "x".join(map(str, shape))
         raise DataError(f"{path}: expected {math.prod(shape)} bytes of data ({sizes}), found {len(raw) - start}")
-    return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
+    try:
+        return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
+    except ValueError:  # too many dimensions, or sizes too large beside one that is 0
+        raise DataError(f"{path}: expected the shape of an array, found {found} sizes, up to {max(shape)}") from None
 
 
 def _dimensions(raw: bytes, path, wanted: int | None) -> int:

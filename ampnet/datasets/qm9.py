@@ -143,8 +143,8 @@ def _checked(arrays: dict[str, np.ndarray], path: Path) -> Molecules:
     _check_values(m, path, "n_atoms", m.n_atoms < 1, "1 or more")
     _check_values(m, path, "n_bonds", m.n_bonds < 0, "0 or more")
     _check_values(m, path, "mu", ~np.isfinite(m.mu), "a finite number")
-    _check_lengths(m, path, ("z",), m.n_atoms.sum())
-    _check_lengths(m, path, ("bond_src", "bond_dst", "bond_type"), m.n_bonds.sum())
+    _check_lengths(m, path, ("z",), sum(m.n_atoms.tolist()))  # in int64 such a sum can wrap around
+    _check_lengths(m, path, ("bond_src", "bond_dst", "bond_type"), sum(m.n_bonds.tolist()))
     _check_values(m, path, "z", ~np.isin(m.z, ELEMENTS), f"an element out of {ELEMENTS}", m.n_atoms)
     atoms = np.repeat(m.n_atoms, m.n_bonds)
     for name in ("bond_src", "bond_dst"):

@@ -11,8 +11,6 @@ import csv
 import io
 import re
 import tarfile
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -127,15 +125,7 @@ def parse_xyz(text: str, where: str) -> Described:
 
 
 def _from_npz(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with zipfile.ZipFile(path) as packed:
-            damaged = packed.testzip()  # before a damaged header asks for any amount of memory
-        if damaged:
-            raise zipfile.BadZipFile(f"wrong checksum of {damaged}")
-        with np.load(path) as file:
-            arrays = {name: np.asarray(file[name]) for name in ARRAYS if name in file}
-    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: expected an npz file, found it truncated or corrupt ({error})") from None
+    arrays = files.read_arrays(path, ARRAYS)
     missing = [name for name in ARRAYS if name not in arrays]
     if missing:
         raise DataError(f"{path}: expected arrays {', '.join(ARRAYS)}, found no {', '.join(missing)}")
@@ -145,16 +135,19 @@ def _from_npz(path: Path) -> dict[str, np.ndarray]:
 def _rows(path: Path) -> Iterator[Described]:
     """Of a CSV file with columns index, smiles, n_atoms and mu among others."""
     table = csv.DictReader(io.StringIO(_text(path), newline=""))
-    needed = ("index", "smiles", "n_atoms", "mu")
-    missing = [name for name in needed if name not in (table.fieldnames or ())]
-    if missing:
-        raise DataError(f"{path}, line 1: expected columns {', '.join(needed)}, found no {', '.join(missing)}")
-    for row in table:
-        where = f"{path}, line {table.line_num}"
-        if None in row or None in row.values():
-            raise DataError(f"{where}: expected {len(table.fieldnames)} values, as in line 1, found more or fewer")
-        index, atoms = _whole(row["index"], where, "an index"), _whole(row["n_atoms"], where, "a number of atoms")
-        yield Described(where, index, row["smiles"], atoms, _real(row["mu"], where, "mu"))
+    try:
+        needed = ("index", "smiles", "n_atoms", "mu")
+        missing = [name for name in needed if name not in (table.fieldnames or ())]
+        if missing:
+            raise DataError(f"{path}, line 1: expected columns {', '.join(needed)}, found no {', '.join(missing)}")
+        for row in table:
+            where = f"{path}, line {table.line_num}"
+            if None in row or None in row.values():
+                raise DataError(f"{where}: expected {len(table.fieldnames)} values, as in line 1, found more or fewer")
+            index, atoms = _whole(row["index"], where, "an index"), _whole(row["n_atoms"], where, "a number of atoms")
+            yield Described(where, index, row["smiles"], atoms, _real(row["mu"], where, "mu"))
+    except csv.Error as error:  # such as a quote that is never closed
+        raise DataError(f"{path}, line {table.line_num}: expected CSV, found it unreadable ({error})") from None
 
 
 def _characterized(path: Path) -> Iterator[Described]:
@@ -175,8 +168,11 @@ def _members(path: Path) -> Iterator[Described]:
             for member in tar:
                 if member.isfile():
                     yield parse_xyz(tar.extractfile(member).read().decode("ascii"), f"{path}: {member.name}")
-    except (OSError, EOFError, tarfile.TarError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: expected a tar.bz2 archive of XYZ files, found it unreadable ({error})") from None
+    except DataError:
+        raise
+    except Exception as error:  # tarfile passes on whatever a damaged header leads to
+        reason = files.one_line(error)
+        raise DataError(f"{path}: expected a tar.bz2 archive of XYZ files, found it unreadable ({reason})") from None
 
 
 def _from_smiles(molecules: Iterable[Described], path: Path) -> dict[str, np.ndarray]:

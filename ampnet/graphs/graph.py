@@ -174,20 +174,26 @@ class Graph:
     def parameter_count(self):
         return sum(value.size for value in self.parameters.values())
 
-    def load_parameters(self, arrays, origin="the given arrays"):
-        """Copy values in; CheckpointError names the first that is missing, misshapen, unknown or not finite."""
+    def check_parameters(self, arrays, origin="the given arrays"):
+        """CheckpointError names the first that is missing, misshapen, of another type, unknown or not finite."""
         mine = self.parameters
         for name, value in mine.items():
             if name not in arrays:
                 raise CheckpointError(f"{origin}: parameter '{name}' is missing")
             if arrays[name].shape != value.shape:
                 raise CheckpointError(f"{origin}: parameter '{name}' has shape {arrays[name].shape}, expected {value.shape}")
+            if arrays[name].dtype != value.dtype:   # a larger number would become infinite
+                raise CheckpointError(f"{origin}: parameter '{name}' is of {arrays[name].dtype}, expected {value.dtype}")
             if not np.isfinite(arrays[name]).all():
                 raise CheckpointError(f"{origin}: parameter '{name}' holds a value that is not finite")
         for name in arrays:
             if name not in mine:
                 raise CheckpointError(f"{origin}: unknown parameter '{name}'")
-        for name, value in mine.items():
+
+    def load_parameters(self, arrays, origin="the given arrays"):
+        """Copy values in, all of them or, with an error as `check_parameters` has it, none."""
+        self.check_parameters(arrays, origin)
+        for name, value in self.parameters.items():
             value[...] = arrays[name]
 
     def save(self, path):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..errors import SettingError
+from ..errors import GraphError, SettingError
 from ..kernels.optimizers import CODES, SCHEDULES
 from ..runtime.engine import Engine, NodeSpec
 from ..runtime.memory import allocate
@@ -50,7 +50,10 @@ class Machine:
         r["index_field"] = -1 if index is None else self.graph.field_number(index, f"'{node.name}'")
         addresses = np.array([p.record.ctypes.data for p in node.parameters.values()] or [0], np.int64)
         r["parameters"], r["parameter_count"] = addresses.ctypes.data, len(node.parameters)
-        alive = (addresses, list(node.parameters.values()), node.fill(r, self.graph))
+        try:
+            alive = (addresses, list(node.parameters.values()), node.fill(r, self.graph))
+        except GraphError as error:
+            raise GraphError(f"'{node.name}': {error}") from error
         return NodeSpec(
             node.name, record, [(s.node.number, s.port) for s in node.inputs],
             [(o.target[0].number, o.target[1]) for o in node.outputs], node.is_source,

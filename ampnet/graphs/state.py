@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import cfunc, njit, types
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
 from ..errors import GraphError
 from ..runtime.memory import record
@@ -154,9 +154,15 @@ def compile_function(function, layout, member=False):
             answer(state, columns, i)
             return 0
         return call
-    except NumbaError as error:
-        reason = str(error).strip().splitlines()[-1]
-        raise GraphError(f"state function {describe(function)} cannot be compiled: {reason}") from error
+    except (NumbaError, UnsupportedBytecodeError) as error:   # the latter is none of the former
+        raise GraphError(f"state function {describe(function)} cannot be compiled: {_reason(error)}") from error
+
+
+def _reason(error):
+    """The line of Numba's message that says what is wrong; around it are stages and places."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    skipped = ("Failed in", "During:", "File ", "<source", "This error", "[")
+    return next((line for line in lines if line and not line.startswith(skipped)), type(error).__name__)
 
 
 def _caller(view, function, layout, member, with_tables):

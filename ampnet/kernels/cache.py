@@ -8,7 +8,9 @@ and is set before the first kernel is imported. A user's own `NUMBA_CACHE_DIR` i
 import hashlib
 import os
 import platform
+import stat
 import tempfile
+import warnings
 from pathlib import Path
 
 import llvmlite.binding
@@ -40,7 +42,46 @@ def user_cache() -> Path:
             return folder / "ampnet"
     except OSError:
         pass
-    return Path(tempfile.gettempdir()) / f"ampnet-{os.getuid()}"
+    return _private(Path(tempfile.gettempdir()) / f"ampnet-{os.getuid()}")
+
+
+def _private(folder: Path) -> Path:
+    """The folder, if it is this user's alone, else a new one: what lies in a cache is run, and anyone can make the first."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022:
+            return folder
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix="ampnet-"))
+
+
+def mend() -> None:
+    """Let a cache file that cannot be read count as one that is not there: its kernel is compiled again, the file replaced.
+
+    Numba lets the error through, so that the import would die of a file which a full disk has cut off.
+    """
+    from numba.core.caching import IndexDataCacheFile
+    load_index, load_data = IndexDataCacheFile._load_index, IndexDataCacheFile._load_data
+
+    def index(self):
+        try:
+            return load_index(self)
+        except Exception:   # whatever unpickling damaged bytes leads to
+            warnings.warn(f"{self._index_path}: damaged, so what it lists is compiled again", stacklevel=2)
+            return {}
+
+    def data(self, name):
+        try:
+            return load_data(self, name)
+        except OSError:
+            raise
+        except Exception as error:
+            warnings.warn(f"{self._data_path(name)}: damaged, so it is compiled again", stacklevel=2)
+            raise OSError(f"{name}: damaged") from error   # which Numba takes for a missing file
+
+    IndexDataCacheFile._load_index, IndexDataCacheFile._load_data = index, data
 
 
 def use_integer_addresses() -> None:
@@ -56,6 +97,7 @@ def use_integer_addresses() -> None:
 def configure() -> Path:
     """Set LLVM and Numba up for our kernels; return the cache directory in use."""
     use_integer_addresses()
+    mend()
     if os.environ.get("NUMBA_CACHE_DIR"):
         return Path(os.environ["NUMBA_CACHE_DIR"])
     folder = user_cache() / "kernels" / fingerprint()

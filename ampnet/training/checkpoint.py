@@ -6,6 +6,7 @@ Nothing else is needed: when one is made no gradient waits to be applied, and re
 
 import errno
 import json
+import math
 import os
 from pathlib import Path
 
@@ -87,10 +88,21 @@ def read(path):
     if FORMAT not in metadata:
         raise CheckpointError(f"{path}: is no checkpoint of this program (it lacks the entry '{FORMAT}')")
     try:
-        saved = json.loads(metadata[FORMAT])
-        return arrays, saved["position"], saved["updates"]
-    except (KeyError, TypeError, ValueError) as error:
+        return arrays, *_checked(json.loads(metadata[FORMAT]))
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: damaged position: {error}") from error
+
+
+def _checked(saved):
+    """Position and updates of a checkpoint, which may come from anywhere."""
+    position, updates = saved["position"], saved["updates"]
+    for name, count in {"epoch": position["epoch"], **updates}.items():
+        if type(count) is not int or not 0 <= count < 2**62:
+            raise ValueError(f"'{name}' is {count!r}")
+    best = position["best"]
+    if best is not None and (type(best) not in (int, float) or not abs(best) < math.inf):
+        raise ValueError(f"'best' is {best!r}")
+    return position, updates
 
 
 def load_parameters(path, graph):
@@ -101,23 +113,27 @@ def load_parameters(path, graph):
 
 
 def restore(path, machine):
-    """Parameters, optimizer state and update counts into a machine; returns the position."""
+    """Parameters, optimizer state and update counts into a machine; returns the position. Nothing changes if it is refused."""
     arrays, position, updates = read(path)
-    load = {k: v for k, v in arrays.items() if not k.startswith("optimizer.")}
-    machine.graph.load_parameters(load, str(path))
+    values = {name: arrays.pop(name) for name in list(arrays) if not name.startswith("optimizer.")}
+    machine.graph.check_parameters(values, str(path))
+    states = []
     for name, parameter in machine.graph.named_parameters().items():
         for i, state in enumerate(parameter.states):
             saved = arrays.pop(f"optimizer.{i}.{name}", None)
-            if saved is None or saved.shape != state.shape or not np.isfinite(saved).all():
-                raise CheckpointError(f"{path}: optimizer state {i} of '{name}' is missing, misshapen or not finite")
-            state[...] = saved
+            if saved is None or saved.shape != state.shape or saved.dtype != state.dtype or not np.isfinite(saved).all():
+                raise CheckpointError(f"{path}: optimizer state {i} of '{name}' is missing, misshapen or not finite float32")
+            states.append((state, saved))
     for name in arrays:
-        if name.startswith("optimizer."):
-            raise CheckpointError(f"{path}: unknown tensor '{name}': was it written with another optimizer?")
-    for node, spec in zip(machine.graph.nodes, machine.engine.nodes, strict=True):
-        if node.parameters and node.wired:
-            if node.name not in updates:
-                raise CheckpointError(f"{path}: the update count of '{node.name}' is missing")
-            spec.record["version"] = updates[node.name]
+        raise CheckpointError(f"{path}: unknown tensor '{name}': was it written with another optimizer?")
+    learners = [(n, s) for n, s in zip(machine.graph.nodes, machine.engine.nodes, strict=True) if n.parameters and n.wired]
+    for node, _ in learners:
+        if node.name not in updates:
+            raise CheckpointError(f"{path}: the update count of '{node.name}' is missing")
+    machine.graph.load_parameters(values, str(path))
+    for state, saved in states:
+        state[...] = saved
+    for node, spec in learners:
+        spec.record["version"] = updates[node.name]
     machine.spread_replicas()
     return position

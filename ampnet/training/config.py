@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..errors import SettingError
-from .settings import Settings
+from .settings import LARGEST_NUMBER, LARGEST_WHOLE, Settings, beyond
 
 try:
     import tomllib
@@ -92,7 +92,7 @@ def _build(task, model_options, values):
     if "limit" in values:
         whole("limit", values["limit"])
     target, data, placement = values.get("target"), values.get("data"), values.get("placement")
-    if target is not None and (type(target) not in (int, float) or not 0 < target < float("inf")):
+    if target is not None and (type(target) not in (int, float) or not 0 < target <= LARGEST_NUMBER):
         raise SettingError(f"target must be a number greater than 0, got {target!r}")
     if data is not None:
         text("data", data)
@@ -104,8 +104,8 @@ def _build(task, model_options, values):
 
 def whole(name, value):
     """A check of an option: a whole number of at least 1."""
-    if type(value) is not int or value < 1:
-        raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
+    if type(value) is not int or not 1 <= value <= LARGEST_WHOLE:
+        raise SettingError(f"{name} must be a whole number of at least 1{beyond(value)}, got {value!r}")
 
 
 def share(name, value):
@@ -135,6 +135,8 @@ def read_toml(path) -> dict:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except RecursionError:
+        raise SettingError(f"{path}: is nested too deeply") from None
     except ValueError as error:  # TOML and UTF-8 errors both are
         raise SettingError(f"{path}: is not TOML: {' '.join(str(error).split())}") from None
 

@@ -1,11 +1,19 @@
 """The options of a training run, checked before anything starts."""
 
+import sys
 from dataclasses import asdict, dataclass, fields
 
 from ..errors import SettingError
 
 OPTIMIZERS = ("sgd", "momentum", "adagrad", "adam")
 SCHEDULES = ("constant", "step", "cosine")
+LARGEST_WHOLE = 2**31 - 1   # what the records of the machine, and the keys of random draws, have room for
+LARGEST_NUMBER = sys.float_info.max
+
+
+def beyond(value):
+    """The rest of a message, for a whole number that is too large."""
+    return f" and at most {LARGEST_WHOLE}" if type(value) is int and value > LARGEST_WHOLE else ""
 
 
 @dataclass
@@ -51,12 +59,12 @@ class Settings:
 
     def _whole(self, name, least):
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise SettingError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_WHOLE:
+            raise SettingError(f"{name} must be a whole number of at least {least}{beyond(value)}, got {value!r}")
 
     def _number(self, name, holds, what):
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not holds(value) or value == float("inf"):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not holds(value) or value > LARGEST_NUMBER:
             raise SettingError(f"{name} must be a number {what}, got {value!r}")
 
     def _one_of(self, name, known):

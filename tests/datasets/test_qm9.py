@@ -163,7 +163,7 @@ def changed(name, place, value):
         ({"is_valid": np.zeros(5, bool)}, "found 5 and 0 molecules"),
         ({"is_valid": np.ones(5, bool)}, "found 0 and 5 molecules"),
         ({"mu": np.ones(5)}, "expected training molecules that differ in mu"),
-        ({"z": np.array([None] * 25)}, "expected an npz file, found it truncated or corrupt (Object arrays"),
+        ({"z": np.array([None] * 25)}, "expected a .npz file of numbers, found it truncated or corrupt (Object arrays"),
         ({name: array[:0] for name, array in arrays().items()}, "expected at least one molecule, found none"),
     ],
 )
@@ -187,7 +187,7 @@ def test_damaged_npz(tmp_path_factory, data):
     raw = (folder / qm9_files.GRAPHS).read_bytes()
     whole = qm9.load(folder)
     (folder / qm9_files.GRAPHS).write_bytes(raw[: data.draw(st.integers(0, len(raw) - 1))])
-    assert f"{qm9_files.GRAPHS}: expected an npz file, found it truncated or corrupt" in failure(qm9.load, folder)
+    assert f"{qm9_files.GRAPHS}: expected a .npz file of numbers, found it truncated or corrupt" in failure(qm9.load, folder)
     damaged = bytearray(raw)
     damaged[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
     (folder / qm9_files.GRAPHS).write_bytes(damaged)
@@ -200,7 +200,7 @@ def test_damaged_npz(tmp_path_factory, data):
 def test_a_single_array_is_no_npz(tmp_path):
     with open(tmp_path / qm9_files.GRAPHS, "wb") as file:
         np.save(file, np.arange(3))
-    assert "expected an npz file" in failure(qm9.load, tmp_path)
+    assert "expected a .npz file of numbers" in failure(qm9.load, tmp_path)
 
 
 def test_no_source(tmp_path):
