@@ -22,7 +22,7 @@ from tests.mutations import memory_limit
 from tests.test_fuzz import MEGABYTES, checkpoint_kind, machine, read_or_refuse, resolve  # noqa: F401
 
 
-def refused(name, raw, folder, *texts):
+def assert_refused(name, raw, folder, *texts):
     kind = DATA_KINDS[name]
     kind.lay_out(folder)
     error = read_or_refuse(kind, raw, folder)
@@ -39,7 +39,7 @@ def with_part(name, **parts):
 
 @pytest.mark.parametrize("shape", [(0, 2**32 - 1, 2**32 - 1), (2**32 - 1,) * 3, (2**31, 28, 28), (1, 2**32 - 1, 0)])
 def test_an_idx_header_that_promises_too_much(tmp_path, shape):
-    refused("idx images", bytes([0, 0, 8, 3]) + struct.pack(">3I", *shape), tmp_path)
+    assert_refused("idx images", bytes([0, 0, 8, 3]) + struct.pack(">3I", *shape), tmp_path)
 
 
 @pytest.mark.parametrize("dimensions", [33, 65, 255])
@@ -80,7 +80,7 @@ HEADERS = {
 @pytest.mark.parametrize("header", HEADERS.values(), ids=list(HEADERS))
 @pytest.mark.parametrize("name, part", [("glove npz", "vectors"), ("glove npz stored", "vectors"), ("qm9 npz", "mu")])
 def test_an_array_whose_header_cannot_be(tmp_path, name, part, header):
-    refused(name, with_part(name, **{part: array_file(header)}), tmp_path)
+    assert_refused(name, with_part(name, **{part: array_file(header)}), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["glove npz", "qm9 npz"])
@@ -89,7 +89,7 @@ def test_arrays_that_nobody_asked_for_stay_packed(tmp_path, name):
     kind.lay_out(tmp_path)
     (tmp_path / kind.name).write_bytes(with_part(name, more=array_file(HEADERS["terabytes"])))
     with memory_limit(MEGABYTES << 20):
-        kind.load(tmp_path)
+        assert kind.load(tmp_path) is not None
 
 
 class Trap:
@@ -104,7 +104,7 @@ def test_an_array_of_objects_is_refused_and_not_unpickled(tmp_path, name, part):
     raw = npy(np.array([Trap(), Trap()], object))
     with pytest.raises(SystemExit, match="unpickled"):
         np.load(io.BytesIO(raw), allow_pickle=True)   # it would have gone off
-    refused(name, with_part(name, **{part: raw}), tmp_path, "allow_pickle")
+    assert_refused(name, with_part(name, **{part: raw}), tmp_path, "allow_pickle")
 
 
 @pytest.mark.parametrize("name", DATA_KINDS)
@@ -119,7 +119,7 @@ def test_counts_whose_sum_wraps_around_are_refused(tmp_path, name, ends):
     """In 64 bits their sum is that of the bonds there are: NumPy then wrote past the end of its memory."""
     counts = np.full(5, 1 << 62, np.int64)
     counts[4] = len(arrays()[ends])
-    refused("qm9 npz", zipped()(npys(arrays() | {name: counts})), tmp_path, ends)
+    assert_refused("qm9 npz", zipped()(npys(arrays() | {name: counts})), tmp_path, ends)
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE])
@@ -130,13 +130,13 @@ def test_an_archive_member_that_is_no_file_but_links_to_itself(tmp_path, kind):
             member = tarfile.TarInfo(name)
             member.type, member.linkname = kind, name if kind == tarfile.LNKTYPE else Path(name).name
             tar.addfile(member)
-    refused("babi archive", gzip.compress(buffer.getvalue()), tmp_path, babi.ARCHIVE)
+    assert_refused("babi archive", gzip.compress(buffer.getvalue()), tmp_path, babi.ARCHIVE)
 
 
 def test_a_quote_that_is_never_closed_in_a_large_table(tmp_path):
     pytest.importorskip("rdkit")
     raw = DATA_KINDS["qm9 csv"].parts[""] + b'11,"' + b"11,C,5,1.5,0.0\r\n" * 20_000
-    refused("qm9 csv", raw, tmp_path, "line ")
+    assert_refused("qm9 csv", raw, tmp_path, "line ")
 
 
 POSITIONS = {

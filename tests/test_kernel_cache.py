@@ -32,7 +32,7 @@ def start(code=RUN, root=ROOT, **environment):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def finish(process, folder):
+def assert_finishes(process, folder):
     """The process trained, with its kernels in this folder."""
     out, errors = process.communicate(timeout=1500)
     assert process.returncode == 0, errors[-3000:]
@@ -46,7 +46,7 @@ def warm():
     if os.environ.get("NUMBA_CACHE_DIR"):
         pytest.skip("NUMBA_CACHE_DIR names another cache")
     process = start(XDG_CACHE_HOME=CACHE_FOLDER.parent.parent.parent)
-    finish(process, CACHE_FOLDER)
+    assert_finishes(process, CACHE_FOLDER)
     return CACHE_FOLDER
 
 
@@ -74,7 +74,7 @@ def test_a_damaged_file_is_repaired(warm, tmp_path, ending, damage):
     path = own(folder, f"memory.release_lists*.{ending}")
     good = path.read_bytes()
     path.write_bytes(DAMAGE[damage](good))
-    finish(start(XDG_CACHE_HOME=tmp_path), folder)
+    assert_finishes(start(XDG_CACHE_HOME=tmp_path), folder)
     assert len(path.read_bytes()) == len(good)
 
 
@@ -84,8 +84,8 @@ def test_a_cache_of_which_every_file_is_cut_off_is_repaired(warm, tmp_path):
     folder = copy_of(warm, tmp_path)
     for path in folder.rglob("*.nb?"):
         path.write_bytes(path.read_bytes()[:-7])
-    finish(start(XDG_CACHE_HOME=tmp_path), folder)
-    finish(start(XDG_CACHE_HOME=tmp_path), folder)
+    assert_finishes(start(XDG_CACHE_HOME=tmp_path), folder)
+    assert_finishes(start(XDG_CACHE_HOME=tmp_path), folder)
 
 
 FINGERPRINTS = """
@@ -151,7 +151,7 @@ def test_a_run_without_a_home_keeps_its_kernels_in_the_temporary_folder(warm, tm
     folder = tmp_path / f"ampnet-{os.getuid()}" / "kernels" / warm.name
     folder.parent.parent.mkdir(mode=0o700)
     shutil.copytree(warm, folder)
-    finish(start(HOME="/dev/null/nowhere", TMPDIR=tmp_path), folder)
+    assert_finishes(start(HOME="/dev/null/nowhere", TMPDIR=tmp_path), folder)
     assert files_of(ROOT / "ampnet") == before
 
 
@@ -194,7 +194,7 @@ def test_a_read_only_install_compiles_and_runs(tmp_path, home):
     else:
         expected, environment = place / f"ampnet-{os.getuid()}", {"HOME": "/dev/null/nowhere"}
     try:
-        finish(start(root=root, TMPDIR=place, PYTHONDONTWRITEBYTECODE=1, **environment),
+        assert_finishes(start(root=root, TMPDIR=place, PYTHONDONTWRITEBYTECODE=1, **environment),
                expected / "kernels" / cache.fingerprint())
         assert files_of(root) == before
     finally:
@@ -208,9 +208,9 @@ def test_several_cold_starts_at_once_in_one_folder(tmp_path, processes):
     running = [start(XDG_CACHE_HOME=tmp_path) for _ in range(processes)]
     try:
         for process in running:
-            finish(process, folder)
+            assert_finishes(process, folder)
     finally:
         for process in running:
             process.kill()
-    finish(start(XDG_CACHE_HOME=tmp_path), folder)   # and what they left behind is whole
+    assert_finishes(start(XDG_CACHE_HOME=tmp_path), folder)   # and what they left behind is whole
     assert not list(folder.rglob("*.tmp.*"))
