@@ -8,9 +8,10 @@ import math
 
 from ...kernels.gemm import outer_product, product, transpose
 from ...runtime.memory import allocate, helper, layout, matrix, record, vector
-from ...runtime.message import DONE, answer, operation
+from ...runtime.message import DONE, MESSAGE, SAME_STATE, WRONG_SHAPE, answer, operation
 from ...runtime.records import node_dtype
 from ..parameters import uniform
+from .joining import WAITING, meet
 
 HELD_ROWS = 96         # rows put aside for a weight gradient
 STRETCH = 48           # so many rows that lie in one piece are multiplied there
@@ -67,6 +68,25 @@ def fill_maps(node_record, weights):
         alive += [transposed, held_x, held_d]
     node_record["maps"], node_record["map_count"] = maps.ctypes.data, len(maps)
     return [maps, *alive]
+
+
+@helper
+def join_inputs(worker, node, message):
+    """(status, X, second X): DONE with all inputs of the message's state, twice the only one of a node with one input; WAITING
+    while one is missing; or what is wrong."""
+    self, m = AFFINE_NODE(node), MESSAGE(message)
+    if m.cols != PORT(self.ports + PORT_SIZE * m.port).width:
+        return WRONG_SHAPE, message, message
+    if self.map_count == 1:
+        return DONE, message, message
+    other = meet(worker, node, message)
+    if other <= 0:
+        return WAITING if other == 0 else SAME_STATE, message, message
+    if MESSAGE(other).rows != m.rows:
+        return WRONG_SHAPE, message, message
+    if m.port == 0:
+        return DONE, message, other
+    return DONE, other, message
 
 
 @helper

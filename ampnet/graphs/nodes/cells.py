@@ -44,10 +44,11 @@ from .affine import (
     fill_ports,
     glorot,
     hold,
+    join_inputs,
     multiply,
     multiply_back,
 )
-from .joining import WAITING, meet
+from .joining import WAITING
 from .node import Node, positive, shape
 
 GRU = -1   # else `kind` is the number of forget gates of an LSTM
@@ -182,21 +183,14 @@ def forward(worker, node, batch, count):
     self = CELL(node)
     pairs, found, total = scratch(worker, 4, 2 * count), 0, 0
     for message in messages(batch, count):
-        m, a, b = MESSAGE(message), message, message
-        if m.cols != PORT(self.ports + PORT_SIZE * m.port).width:
-            return blame(worker, message, WRONG_SHAPE)
-        if self.map_count == 2:
-            other = meet(worker, node, message)
-            if other < 0:
-                return blame(worker, message, SAME_STATE)
-            if other == 0:
-                continue
-            if MESSAGE(other).rows != m.rows:
-                return blame(worker, message, WRONG_SHAPE)
-            a, b = (message, other) if m.port == 0 else (other, message)
+        status, a, b = join_inputs(worker, node, message)
+        if status == WAITING:
+            continue
+        if status != DONE:
+            return blame(worker, message, status)
         pairs[2 * found], pairs[2 * found + 1] = a, b
         found += 1
-        total += m.rows
+        total += MESSAGE(message).rows
     x_rows, y_rows = scratch(worker, 0, 2 * total + 1), scratch(worker, 1, 2 * total + 1)
     made = scratch(worker, 5, 2 * found + 1)
     bias, at = vector(self.bias, self.gates), 0

@@ -49,10 +49,11 @@ from .affine import (
     fill_ports,
     glorot,
     hold,
+    join_inputs,
     multiply,
     multiply_back,
 )
-from .joining import WAITING, meet
+from .joining import WAITING
 from .node import Node, positive, shape
 
 LINEAR_DTYPE = affine_node("bias", "bias_gradient", "activation")
@@ -115,21 +116,14 @@ def forward(worker, node, batch, count):
     results, firsts, seconds = scratch(worker, 2, count), scratch(worker, 4, count), scratch(worker, 5, count)
     found, total = 0, 0
     for message in messages(batch, count):
-        m, first, second = MESSAGE(message), message, message
-        if m.cols != PORT(self.ports + PORT_SIZE * m.port).width:
-            return blame(worker, message, WRONG_SHAPE)
-        if self.map_count == 2:
-            other = meet(worker, node, message)
-            if other < 0:
-                return blame(worker, message, SAME_STATE)
-            if other == 0:
-                continue
-            if MESSAGE(other).rows != m.rows:
-                return blame(worker, message, WRONG_SHAPE)
-            first, second = (message, other) if m.port == 0 else (other, message)
+        status, first, second = join_inputs(worker, node, message)
+        if status == WAITING:
+            continue
+        if status != DONE:
+            return blame(worker, message, status)
         firsts[found], seconds[found] = first, second
         found += 1
-        total += m.rows
+        total += MESSAGE(message).rows
     x_rows, y_rows = scratch(worker, 0, 2 * total + 1), scratch(worker, 1, total + 1)
     at = 0
     for i in range(found):
