@@ -17,7 +17,7 @@ from .cleanup import clear_node, clear_worker
 from .crew import Crew
 from .memory import LINE, SIZES, allocate, release_lists
 from .queue import QUEUE_DTYPE, initialise
-from .records import COLUMN_DTYPE, ENGINE_DTYPE, LANE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, WORKER_DTYPE
+from .records import COLUMN_DTYPE, DELAYS, ENGINE_DTYPE, LANE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, WORKER_DTYPE
 from .update import update
 from .worker import EVENT_WORDS, UPDATE_OPERATION, run_worker
 
@@ -64,8 +64,9 @@ class Run:
     targets: np.ndarray
     gradients: np.ndarray
     staleness: np.ndarray           # mean updates between forward and backward, a node
+    delays: np.ndarray              # (nodes, DELAYS): gradients with 0, 1, 2, ... updates between; the last: as many or more
     updates: np.ndarray             # since the engine was made, a node
-    events: list[np.ndarray] = field(default_factory=list)  # by worker: start, end, waiting list, messages, rows
+    events: list[np.ndarray] = field(default_factory=list)  # a worker each, rows of EVENT_WORDS, see `worker.note`
     predictions: dict[str, np.ndarray] = field(default_factory=dict)  # by loss, where they were wanted
 
     @property
@@ -134,9 +135,10 @@ class Engine:
 
     def _wire_nodes(self):
         first_input, first_output = 0, self.inputs
+        self.delays = np.zeros((len(self.nodes), DELAYS), np.int64)
         for number, node in enumerate(self.nodes):
             r = node.record
-            r["number"] = number
+            r["number"], r["delays"] = number, self.delays[number].ctypes.data
             r["inputs"], r["outputs"] = len(node.predecessors), len(node.successors)
             r["predecessors"] = self.memory.words(node.predecessors or [(0, 0)])
             r["successors"] = self.memory.words(node.successors or [(0, 0)])
@@ -220,6 +222,7 @@ class Engine:
             for name, size in (("received", self.ports), ("calls", 2 * len(self.nodes)), ("rows", 2 * len(self.nodes))):
                 self._words(w[name], size)[:] = 0
         self.trace_heads["count"] = 0
+        self.delays[:] = 0
         for node in self.nodes:
             if training and node.refresh is not None:
                 node.refresh(self._worker(0), node.record.ctypes.data, 0, 0)   # weights may have been loaded since
@@ -322,8 +325,8 @@ class Engine:
             busy=[max(0.0, 1 - int(w["idle_nanoseconds"]) * 1e-9 / max(seconds, 1e-9)) for w in self.workers],
             loss=self._column("loss"), error=self._column("error"), correct=self._column("correct"),
             targets=self._column("targets"), gradients=gradients,
-            staleness=self._column("staleness") / np.maximum(gradients, 1), updates=self.updates(),
-            events=events)
+            staleness=self._column("staleness") / np.maximum(gradients, 1),
+            delays=self.delays.copy(), updates=self.updates(), events=events)
 
     def updates(self) -> np.ndarray:
         """Updates each node has made since the engine was built."""

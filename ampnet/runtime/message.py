@@ -24,7 +24,7 @@ from .memory import (
     take_block,
     vector,
 )
-from .records import COLUMN, ENGINE, NODE, WORKER
+from .records import COLUMN, DELAYS, ENGINE, NODE, WORKER
 
 STATE_FIELDS = 8
 STATE = 32          # offset of the state
@@ -195,6 +195,16 @@ def empty(message):
 def is_training(worker):
     """False in evaluation: keep nothing, and answer with receipts."""
     return ENGINE(WORKER(worker).engine).training != 0
+
+
+@helper
+def note_staleness(node, kept):
+    """Count the updates the node has made since it kept a message, whose gradient has come now."""
+    n = NODE(node)
+    delay = n.version - MESSAGE(kept).version
+    n.staleness += delay
+    bucket = n.delays + 8 * min(delay, DELAYS - 1)
+    store(bucket, load(bucket) + 1)
 
 
 @helper

@@ -74,6 +74,7 @@ NODE_FIELDS = (
     "gathered",          # gradients since the last update
     "version",           # updates so far
     "staleness",         # sum over gradients of the updates between forward and backward
+    "delays",            # table of DELAYS counts: gradients with 0, 1, 2, ... updates between; the last: with as many or more
     "gradients",         # gradients so far in this run
     "entries", "mask", "used",  # table keyed by state
     "keeps_blocks",      # the table's values are chains of blocks
@@ -84,6 +85,7 @@ NODE_FIELDS = (
     "predictions",       # where a loss writes its predictions, a row for each target row of the data; or 0
 )
 NODE_DTYPE = layout(*NODE_FIELDS)
+DELAYS = 33
 
 
 def node_dtype(*fields):

@@ -36,7 +36,7 @@ SPINS = 2000                # turns
 AWAKE_NANOSECONDS = 2_000_000
 SLEEP_MAX = 1000            # microseconds
 UPDATE_OPERATION = 2             # "direction" of a failure inside an update
-EVENT_WORDS = 5                  # start, end, waiting list, messages, rows
+EVENT_WORDS = 6                  # start, end, waiting list, messages, rows, instance of the first message
 
 
 @helper
@@ -154,8 +154,11 @@ def take_batch(worker, number):
 
 
 @helper
-def note(worker, number, start, count, rows):
-    """Write an operation into the trace, a ring that overwrites its oldest events."""
+def note(worker, number, start, count, rows, instance):
+    """Write an operation into the trace, a ring that overwrites its oldest events.
+
+    number: of the waiting list; 2 * node_count + node for an update, which has as many messages as gradients were gathered.
+    """
     w = WORKER(worker)
     t = TRACE(w.trace)
     event = t.events + 8 * EVENT_WORDS * (t.count % t.capacity)
@@ -164,6 +167,7 @@ def note(worker, number, start, count, rows):
     store(event + 16, number)
     store(event + 24, count)
     store(event + 32, rows)
+    store(event + 40, instance)
     t.count += 1
 
 
@@ -177,21 +181,26 @@ def serve(worker, number, updater):
     n = NODE(node)
     count, rows = take_batch(worker, number)
     copy_state(w.recent, load(w.batch + 8 * (count - 1)))
-    start = nanoseconds() if w.trace != 0 else 0
+    start, instance = 0, 0
+    if w.trace != 0:
+        start, instance = nanoseconds(), np.int64(MESSAGE(load(w.batch)).state[0])
     w.culprit = 0
     status = call_operation(n.backward if backward else n.forward, worker, node, w.batch, count)
     if status != DONE:
         fail(worker, node, BACKWARD if backward else FORWARD, status)
         return
+    if w.trace != 0:
+        note(worker, number, start, count, rows, instance)
     if backward and n.parameter_count > 0 and is_training(worker):   # the receipts of an evaluation are no gradients
         n.gathered += count
         n.gradients += count
         if n.gathered >= n.min_update_frequency:
+            start, gathered = nanoseconds() if w.trace != 0 else 0, n.gathered
             status = call_operation(updater, worker, node, 0, 0)
             if status != DONE:
                 fail(worker, node, UPDATE_OPERATION, status)
-    if w.trace != 0:
-        note(worker, number, start, count, rows)
+            elif w.trace != 0:
+                note(worker, 2 * e.node_count + number, start, gathered, 0, instance)
 
 
 @helper

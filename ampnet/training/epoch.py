@@ -13,7 +13,8 @@ import numpy as np
 from ..errors import CheckpointError
 from ..runtime.engine import Run
 
-SUMMED = ("received_forward", "received_backward", "calls", "rows", "loss", "error", "correct", "targets", "gradients")
+SUMMED = ("received_forward", "received_backward", "calls", "rows", "loss", "error", "correct", "targets", "gradients",
+          "delays")
 
 
 class Epoch:

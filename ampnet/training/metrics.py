@@ -64,10 +64,16 @@ def epoch_metrics(graph, epoch, train, valid, further, examples, valid_examples,
         "mean_rows": train.mean_rows,
         "busy": [round(b, 4) for b in train.busy],
         "staleness": {n.name: float(train.staleness[n.number]) for n in with_parameters},
+        "staleness_histogram": {n.name: _without_end(train.delays[n.number]) for n in with_parameters},
         "updates": {n.name: int(train.updates[n.number]) for n in with_parameters},
         "flops_per_second": flops(graph, train) / max(train.seconds, 1e-9),
     }
     return row
+
+
+def _without_end(counts):
+    """Counts as a list, up to the last one that is not 0."""
+    return np.trim_zeros(counts, "b").tolist()
 
 
 def append_json(path, row):

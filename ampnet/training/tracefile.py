@@ -13,7 +13,7 @@ class TraceFile:
         self.entries, self.origin = [], None
 
     def add(self, events):
-        """events: one array a worker, rows of start ns, end ns, waiting list, messages, rows."""
+        """events: one array a worker, as in `Run.events`."""
         starts = [e[0, 0] for e in events if len(e)]
         if self.origin is None and starts:
             self.origin = int(min(starts))
@@ -23,9 +23,8 @@ class TraceFile:
     def write(self):
         write_atomically(self.path, json.dumps({"traceEvents": self.entries, "displayTimeUnit": "ns"}).encode())
 
-    def _slice(self, worker, start, end, number, messages, rows):
-        backward = number < len(self.names)
-        name = self.names[number if backward else number - len(self.names)]
-        return {"name": f"{name} {'backward' if backward else 'forward'}", "ph": "X", "pid": 0, "tid": worker,
+    def _slice(self, worker, start, end, number, messages, rows, instance):
+        kind, node = divmod(number, len(self.names))
+        return {"name": f"{self.names[node]} {('backward', 'forward', 'update')[kind]}", "ph": "X", "pid": 0, "tid": worker,
                 "ts": (start - self.origin) / 1000, "dur": (end - start) / 1000,
-                "args": {"messages": messages, "rows": rows}}
+                "args": {"messages": messages, "rows": rows, "instance": instance}}

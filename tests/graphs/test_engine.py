@@ -7,6 +7,7 @@ import pytest
 
 from ampnet.errors import DivergenceError, OperationError
 from ampnet.graphs import Concat, Graph, Isu, Linear, Machine, SquaredError
+from ampnet.runtime.records import DELAYS
 from ampnet.testing import check_drained
 from tests.graphs.helpers import gradients_of, sequences
 
@@ -91,8 +92,11 @@ def test_staleness_is_zero_with_one_instance_in_flight_and_grows_with_more():
     for keys in (1, 8):
         machine = Machine(line(), min_update_frequency=1, coalesce=False)
         machine.optimizer("sgd", 1e-3)
-        means.append(machine.run(sequences(200), max_active_keys=keys).staleness.max())
+        run = machine.run(sequences(200), max_active_keys=keys)
+        means.append(run.staleness.max())
         machine.flush()
+        assert (run.delays.sum(axis=1) == run.gradients).all()
+        assert run.delays @ np.arange(DELAYS) == pytest.approx(run.staleness * run.gradients)
     assert means[0] == 0 < means[1] < 8
 
 
@@ -157,7 +161,25 @@ def test_the_trace_has_every_operation_and_workers_do_one_at_a_time():
     machine.optimizer()
     run = machine.run(sequences(20), max_active_keys=4)
     machine.gather_held()
-    assert sum(len(e) for e in run.events) == run.calls.sum()
+    node_count = len(machine.graph.nodes)
+    assert sum((e[:, 2] < 2 * node_count).sum() for e in run.events) == run.calls.sum()
     for events in run.events:
         assert (events[1:, 0] >= events[:-1, 1]).all()
         assert (events[:, 1] >= events[:, 0]).all()
+        assert (events[:, 5] < 20).all()
+
+
+def test_the_trace_has_every_update_and_what_had_been_gathered():
+    machine = Machine(line(), min_update_frequency=3, coalesce=False, trace=1000)
+    machine.optimizer("sgd", 1e-3)
+    events = machine.run(sequences(20), max_active_keys=4).events[0]
+    machine.flush()
+    nodes = machine.graph.nodes
+    for node in nodes:
+        number, gathered, updates = node.number, 0, 0
+        for event in events:
+            gathered += event[2] == number
+            if event[2] == 2 * len(nodes) + number:
+                assert event[3] == gathered == 3
+                gathered, updates = 0, updates + 1
+        assert updates == (6 if node.parameters else 0)

@@ -120,10 +120,13 @@ def add_bias_gradient(d, gradient):
 
 
 @helper
-def _in_one_piece(rows, count):
-    """How many of the rows at the addresses `rows` lie at equal distances from the first one on."""
-    n = min(2, count)
-    while n < count and rows[n] - rows[n - 1] == rows[1] - rows[0]:
+def _in_one_piece(rows, count, step):
+    """How many of the rows at the addresses `rows`, from the first one on, lie `step` bytes apart: those of one block.
+
+    Blocks lie further apart, so results do not depend on where memory happened to be.
+    """
+    n = min(1, count)
+    while n < count and rows[n] - rows[n - 1] == step:
         n += 1
     return n
 
@@ -137,28 +140,30 @@ def _copy_rows(rows, count, width, target, stride):
 
 
 @helper
-def hold(worker, node, x_rows, d_rows, d_step, rows):
+def hold(worker, node, x_rows, d_rows, d_shift, d_width, rows):
     """Put rows aside for the weight gradients.
 
-    x_rows: addresses, `rows` of them for each input; d_rows: likewise, those of the next input `d_step` further on. Long
-    stretches of rows in one piece are multiplied there and then.
+    x_rows: addresses, `rows` of them for each input; d_rows: likewise, those of the next input `d_shift` further on, of blocks
+    whose rows have `d_width` elements. Long stretches of rows in one piece are multiplied there and then.
     """
     self = AFFINE_NODE(node)
     at = 0
     while at < rows:
         stretch = rows - at
         for number in range(self.map_count):
-            stretch = _in_one_piece(x_rows[number * rows + at:], _in_one_piece(d_rows[number * d_step + at:], stretch))
+            port = PORT(self.ports + PORT_SIZE * number)
+            stretch = _in_one_piece(d_rows[number * d_shift + at:], stretch, 4 * d_width)
+            stretch = _in_one_piece(x_rows[number * rows + at:], stretch, 4 * port.width)
         if stretch >= STRETCH:
             for number in range(self.map_count):
-                a, x, d = AFFINE(self.maps + SIZE * number), x_rows[number * rows + at:], d_rows[number * d_step + at:]
-                outer_product(x[0], (x[1] - x[0]) // 4, d[0], (d[1] - d[0]) // 4, stretch,
-                              matrix(a.gradient, a.inputs, a.outputs))
+                a, x, d = AFFINE(self.maps + SIZE * number), x_rows[number * rows + at:], d_rows[number * d_shift + at:]
+                width = PORT(self.ports + PORT_SIZE * number).width
+                outer_product(x[0], width, d[0], d_width, stretch, matrix(a.gradient, a.inputs, a.outputs))
             at += stretch
             continue
         count = min(rows - at, STRETCH, HELD_ROWS - self.held_rows)
         for number in range(self.map_count):
-            a, x, d = AFFINE(self.maps + SIZE * number), x_rows[number * rows + at:], d_rows[number * d_step + at:]
+            a, x, d = AFFINE(self.maps + SIZE * number), x_rows[number * rows + at:], d_rows[number * d_shift + at:]
             _copy_rows(x, count, a.inputs, a.held_x + 4 * a.x_stride * self.held_rows, a.x_stride)
             _copy_rows(d, count, a.outputs, a.held_d + 4 * a.d_stride * self.held_rows, a.d_stride)
         self.held_rows += count

@@ -22,6 +22,7 @@ from ...runtime.message import (
     is_training,
     list_rows,
     messages,
+    note_staleness,
     new_block,
     operation,
     payload,
@@ -257,7 +258,7 @@ def backward(worker, node, batch, count):
         block, rows = MESSAGE(b).next, np.int64(m.rows)
         if m.cols != self.out_width or m.rows != MESSAGE(a).rows:
             return blame(worker, message, WRONG_SHAPE)
-        self.staleness += self.version - MESSAGE(a).version
+        note_staleness(node, a)
         da = answer_port(worker, node, 0, message, rows)
         db = answer_port(worker, node, 1, message, rows) if self.map_count == 2 else da
         gates = payload(block)
@@ -287,7 +288,7 @@ def backward(worker, node, batch, count):
         if PORT(self.ports + PORT_SIZE * number).wanted != 0:
             add = 1 if self.kind == GRU and number == 1 else 0   # d_h has its direct part already
             multiply_back(self.maps + SIZE * number, d_rows[first:], dx_rows[first:], total, add)
-    hold(worker, node, x_rows, d_rows, total, total)
+    hold(worker, node, x_rows, d_rows, total, self.block_width, total)
     release_chain(worker, chain)
     return DONE
 

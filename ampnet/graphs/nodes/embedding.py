@@ -17,6 +17,7 @@ from ...runtime.message import (
     emit,
     is_training,
     messages,
+    note_staleness,
     operation,
     payload,
     release,
@@ -114,7 +115,7 @@ def backward(worker, node, batch, count):
         scatter_add(gradient, ids, payload(message))
         for i in ids:
             mark_touched(self.parameter, int(i))
-        self.staleness += self.version - MESSAGE(kept).version
+        note_staleness(node, kept)
         send(worker, answer(worker, node, 0, message, 0, 0))
         release(worker, kept)
         release(worker, message)

@@ -26,6 +26,7 @@ from ...runtime.message import (
     is_training,
     list_rows,
     messages,
+    note_staleness,
     new_block,
     operation,
     payload,
@@ -184,7 +185,7 @@ def backward(worker, node, batch, count):
             activate_backward(self.activation, values(y), values(message))
             release(worker, y)
         add_bias_gradient(payload(message), bias_gradient)
-        self.staleness += self.version - MESSAGE(first).version
+        note_staleness(node, first)
         list_rows(d_rows, at, message)
         for number in range(self.map_count):
             list_rows(x_rows, number * total + at, first if number == 0 else second)
@@ -198,7 +199,7 @@ def backward(worker, node, batch, count):
     for number in range(self.map_count):
         if PORT(self.ports + PORT_SIZE * number).wanted != 0:
             multiply_back(self.maps + SIZE * number, d_rows, dx_rows[number * total:], total, 0)
-    hold(worker, node, x_rows, d_rows, 0, total)
+    hold(worker, node, x_rows, d_rows, 0, self.out_width, total)
     release_chain(worker, chain)
     return DONE
 
