@@ -3,7 +3,7 @@
 from .atomics import c_free, load, store
 from .memory import LINE, integers, vector
 from .message import DONE, MESSAGE, operation, release, release_chain
-from .queue import pop
+from .queue import QUEUE_BYTES, pop
 from .records import ENGINE, NODE, PARAMETER, WAITING, WORKER
 from .table import clear
 
@@ -13,11 +13,12 @@ def clear_worker(worker, node, batch, count):
     """Free what waits in a worker's queue, outbox and lists, and its scratch tables."""
     w = WORKER(worker)
     e = ENGINE(w.engine)
-    while True:
-        message = pop(w.queue)
-        if message == 0:
-            break
-        release(worker, message)
+    for producer in range(e.worker_count):
+        while True:
+            message = pop(w.queues + QUEUE_BYTES * producer)
+            if message == 0:
+                break
+            release(worker, message)
     release_chain(worker, w.outbox_first)
     w.outbox_first = 0
     lists = 2 * e.node_count

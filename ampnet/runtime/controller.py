@@ -10,6 +10,7 @@ import numpy as np
 from .atomics import atomic_add, call_operation, load, load_acquire, store, store_release
 from .memory import LINE, helper
 from .message import MESSAGE, STATE, STATE_FIELDS, new_block, release
+from .order import START, agree, agree_last, is_repeating, write
 from .records import COLUMN, ENGINE, ENGINE_DTYPE, LANE, LANE_DTYPE, NODE, WORKER, offset
 
 NEXT, RETIRED = offset(LANE_DTYPE, "next"), offset(ENGINE_DTYPE, "retired")
@@ -31,7 +32,7 @@ def got_answer(worker, message):
 def settle_slot(worker, slot):
     """Count one pending message of a slot off; free the slot when it was the last."""
     w = WORKER(worker)
-    if atomic_add(ENGINE(w.engine).pending + LINE * slot, -1) == 1:
+    if agree_last(worker, atomic_add(ENGINE(w.engine).pending + LINE * slot, -1) == 1):
         store(w.slots + 8 * w.slot_count, slot)
         w.slot_count += 1
         atomic_add(w.engine + RETIRED, 1)
@@ -68,7 +69,8 @@ def start_instance(worker, blank):
     w.slot_count -= 1
     slot = load(w.slots + 8 * w.slot_count)
     lane = e.lanes + LINE * (slot % e.lane_count)
-    position = atomic_add(lane + NEXT, 1)
+    write(worker, START)
+    position = agree(worker, 0 if is_repeating(worker) else atomic_add(lane + NEXT, 1))
     if position >= LANE(lane).total:
         return 0
     store(blank + STATE - 16, 0)

@@ -7,15 +7,16 @@ GOODBYE_SECONDS = 1.0   # a thread that did no work, or has done it, needs but a
 
 
 class Crew:
-    """Threads that call `work` once each, with one of `arguments`. `done` is set when the first has returned.
+    """Threads that call `work` once each, with one of `arguments`. `are_done` is set when all have returned.
 
     An interruption can hit anywhere, in the start of a thread too, which then may come to life later. So every thread has
     to pass a gate, and `dismiss` shuts it.
     """
 
     def __init__(self, work, arguments, name):
-        self.done = threading.Event()
+        self.are_done = threading.Event()
         self._work, self._gate, self._inside, self._is_shut = work, threading.Condition(), 0, False
+        self._left = len(arguments)
         self._threads = [threading.Thread(target=self._body, args=(a,), daemon=True, name=f"{name}-{i}")
                          for i, a in enumerate(arguments)]
 
@@ -54,7 +55,9 @@ class Crew:
         try:
             self._work(argument)
         finally:
-            self.done.set()
             with self._gate:
                 self._inside -= 1
+                self._left -= 1
+                if self._left == 0:
+                    self.are_done.set()
                 self._gate.notify_all()

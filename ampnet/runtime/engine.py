@@ -15,9 +15,18 @@ from ..errors import DivergenceError, OperationError
 from . import message as m
 from .cleanup import clear_node, clear_worker
 from .crew import Crew
+from .logs import OrderLogs
 from .memory import LINE, SIZES, allocate, release_lists
-from .queue import QUEUE_DTYPE, initialise
-from .records import COLUMN_DTYPE, DELAYS, ENGINE_DTYPE, LANE_DTYPE, OPTIMIZER_DTYPE, TRACE_DTYPE, WORKER_DTYPE
+from .queue import QUEUE_BYTES, QUEUE_DTYPE, initialise
+from .records import (
+    COLUMN_DTYPE,
+    DELAYS,
+    ENGINE_DTYPE,
+    LANE_DTYPE,
+    OPTIMIZER_DTYPE,
+    TRACE_DTYPE,
+    WORKER_DTYPE,
+)
 from .update import update
 from .worker import EVENT_WORDS, UPDATE_OPERATION, run_worker
 
@@ -31,6 +40,7 @@ REASONS = {
     m.SAME_STATE: "two messages with the same state came to one input",
     m.NO_MEMORY: "no memory",
     m.NO_DATA: "the data has no row for this state",
+    m.NOT_AS_RECORDED: "the recorded order does not fit this run",
 }
 
 
@@ -68,6 +78,7 @@ class Run:
     updates: np.ndarray             # since the engine was made, a node
     events: list[np.ndarray] = field(default_factory=list)  # a worker each, rows of EVENT_WORDS, see `worker.note`
     predictions: dict[str, np.ndarray] = field(default_factory=dict)  # by loss, where they were wanted
+    order: list[np.ndarray] = field(default_factory=list)   # a worker each, uint8: the log of a recorded run, see `order`
 
     @property
     def messages(self) -> int:
@@ -116,6 +127,7 @@ class Engine:
         self.workers = allocate(WORKER_DTYPE, workers)
         self.traces = [np.zeros((max(1, trace), EVENT_WORDS), np.int64) for _ in range(workers)]
         self.trace_heads = allocate(TRACE_DTYPE, workers)
+        self.logs = OrderLogs(workers)
         for number in range(workers):
             self._lay_out_worker(number, max_batch, trace)
         self.engine["workers"] = self.memory.words([self._worker(i) for i in range(workers)])
@@ -149,8 +161,9 @@ class Engine:
     def _lay_out_worker(self, number, max_batch, trace):
         w, memory, count = self.workers[number], self.memory, len(self.nodes)
         w["number"], w["engine"] = number, self.engine.ctypes.data
-        w["queue"] = memory.address(allocate(QUEUE_DTYPE))
-        initialise(int(w["queue"]))
+        w["queues"] = memory.address(allocate(QUEUE_DTYPE, self.worker_count))
+        for producer in range(self.worker_count):
+            initialise(int(w["queues"]) + QUEUE_BYTES * producer)
         # One line a waiting list, and behind them the ready rows of all side by side, for the policy.
         w["lists"] = memory.address(allocate(np.uint8, (LINE + 8) * 2 * count))
         w["free"] = memory.zeros(2 * SIZES)
@@ -167,12 +180,14 @@ class Engine:
     def _worker(self, number):
         return self.workers[number:number + 1].ctypes.data
 
-    def run(self, columns, order, *, row_index=None, training=True, max_active_keys=1, instances_before=0, key=0, observe=None):
+    def run(self, columns, order, *, row_index=None, training=True, max_active_keys=1, instances_before=0, key=0, observe=None,
+            record=False, repeat=None):
         """Send the instances `order` through the nodes; returns a `Run`.
 
         columns: list of (values (rows, width) float32, offsets (instances + 1,) int64), in the order that nodes number
         them (tables of state functions: int32); row_index: permutation of the rows of all columns; key: of random draws,
-        uint64; observe: called with the number of instances home while the workers run. Raises `OperationError` (or
+        uint64; observe: called with the number of instances home while the workers run; record: give `Run.order`; repeat: the
+        `Run.order` of a run that began with the same parameters and data, to do all in its order. Raises `OperationError` (or
         `DivergenceError`) for the first failing operation; on that, and on KeyboardInterrupt, all workers are stopped and
         joined, and everything in flight is freed.
         """
@@ -180,6 +195,7 @@ class Engine:
             raise OperationError("this engine is running already")
         try:
             kept = self._begin(columns, order, row_index, training, max_active_keys, instances_before, key)
+            self.workers["log"] = self.logs.open(record, repeat)
             started = time.perf_counter()
             try:
                 self._work(observe)
@@ -194,6 +210,8 @@ class Engine:
             del kept
             return self._collect(seconds, len(order), training)
         finally:
+            self.workers["log"] = 0
+            self.logs.close()
             self._in_use.release()
 
     def _begin(self, columns, order, row_index, training, max_active_keys, instances_before, key):
@@ -209,6 +227,7 @@ class Engine:
         e["columns"], e["total"] = table.ctypes.data, len(order)
         e["lanes"], e["lane_count"] = lanes.ctypes.data, len(lanes)
         e["row_index"] = 0 if row_index is None else row_index.ctypes.data
+        e["slot_total"] = slots
         e["pending"], e["training"], e["instances_before"] = pending.ctypes.data, int(training), instances_before
         e["key"] = np.uint64(key).astype(np.int64)
         for name in ("retired", "stop", "failed"):
@@ -218,7 +237,7 @@ class Engine:
             mine = [s for s in reversed(range(slots)) if s % self.lanes % self.worker_count == number]
             slot_tables[number][:len(mine)] = mine
             w["slots"], w["slot_count"] = slot_tables[number].ctypes.data, len(mine)
-            w["idle_nanoseconds"] = 0
+            w["idle_nanoseconds"], w["asleep"] = 0, 0
             for name, size in (("received", self.ports), ("calls", 2 * len(self.nodes)), ("rows", 2 * len(self.nodes))):
                 self._words(w[name], size)[:] = 0
         self.trace_heads["count"] = 0
@@ -239,16 +258,17 @@ class Engine:
 
     def _work(self, observe):
         """Start the workers, watch, join; on an error or an interruption stop them first."""
-        crew = Crew(lambda worker: run_worker.ctypes(worker, update.address), map(self._worker, range(self.worker_count)),
-                    "ampnet-worker")
+        workers = [self._worker(number) for number in range(self.worker_count)]
+        crew = Crew(lambda worker: run_worker.ctypes(worker, update.address), workers, "ampnet-worker")
         try:
             crew.start()
             quiet, before = 0, None
-            while not crew.done.wait(POLL_SECONDS):
+            while not crew.are_done.wait(POLL_SECONDS):
                 if observe is not None:
                     observe(int(self.engine["retired"][0]))
                 now = (int(self.engine["retired"][0]), int(self.workers["taken"].sum()), int(self.workers["given"].sum()))
-                is_quiet = now == before and self.workers["asleep"].all() and self.messages_waiting() == 0
+                is_quiet = now == before and self.workers["asleep"].all()
+                is_quiet = is_quiet and (self.logs.are_repeated or self.messages_waiting() == 0)
                 quiet, before = quiet + 1 if is_quiet else 0, now
                 if quiet >= STALLED_POLLS:
                     raise self._stall()
@@ -290,6 +310,8 @@ class Engine:
     def _stall(self):
         """Nothing moves and instances are not home: some node waits for messages that never come."""
         waiting = [f"'{n.name}' ({kept})" for n, kept in zip(self.nodes, self.states_kept(), strict=True) if kept]
+        if self.logs.are_repeated:
+            return OperationError("the recorded order does not fit this run: a worker waits for a message that does not come")
         home, total = int(self.engine["retired"][0]), int(self.engine["total"][0])
         return OperationError(f"the run stands still with {home} of {total} instances home: a join waits for a state that "
                               f"no message brings, or a message was lost; nodes that keep states: {', '.join(waiting)}")
@@ -326,7 +348,7 @@ class Engine:
             loss=self._column("loss"), error=self._column("error"), correct=self._column("correct"),
             targets=self._column("targets"), gradients=gradients,
             staleness=self._column("staleness") / np.maximum(gradients, 1),
-            delays=self.delays.copy(), updates=self.updates(), events=events)
+            delays=self.delays.copy(), updates=self.updates(), events=events, order=self.logs.recorded())
 
     def updates(self) -> np.ndarray:
         """Updates each node has made since the engine was built."""
@@ -346,8 +368,8 @@ class Engine:
         for w in self.workers:
             counts = int(w["lists"]) + LINE * 2 * len(self.nodes)
             waiting += int(self._words(counts, 2 * len(self.nodes)).sum())
-            queue = int(w["queue"])
-            waiting += int(self._words(queue, 1)[0] != self._words(queue + LINE, 1)[0])
+            for queue in range(int(w["queues"]), int(w["queues"]) + QUEUE_BYTES * self.worker_count, QUEUE_BYTES):
+                waiting += int(self._words(queue, 1)[0] != self._words(queue + LINE, 1)[0])
             waiting += int(w["outbox_first"] != 0)
         return waiting
 

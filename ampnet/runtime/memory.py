@@ -45,7 +45,7 @@ def _pointer(scalar):
     return cast
 
 
-_float32_at, _int64_at, _int32_at = map(_pointer, (types.float32, types.int64, types.int32))
+_float32_at, _int64_at, _int32_at, _byte_at = map(_pointer, (types.float32, types.int64, types.int32, types.uint8))
 
 
 @helper
@@ -64,6 +64,12 @@ def vector(address, size):
 def integers(address, size):
     """View of int64 words: a table of addresses, counters, offsets."""
     return carray(_int64_at(address), (size,))
+
+
+@helper
+def octets(address, size):
+    """View of bytes."""
+    return carray(_byte_at(address), (size,))
 
 
 @helper
@@ -132,6 +138,12 @@ def give_block(free, block, size):
     store(block, load(entry))
     store(entry, block)
     store(entry + 8, count + 1)
+
+
+@njit("void(int64)", cache=True, nogil=True)
+def free_memory(address):
+    """Return what `plain_memory` gave."""
+    c_free(address)
 
 
 @njit("void(int64)", cache=True, nogil=True)

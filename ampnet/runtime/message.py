@@ -32,7 +32,7 @@ PAYLOAD = LINE      # offset of the payload
 FORWARD, BACKWARD = 0, 1
 
 # What an operation returns: 0, or why it failed.
-DONE, NOT_FINITE, NO_ACTIVATION, WRONG_SHAPE, WRONG_ROUTE, SAME_STATE, NO_MEMORY, NO_DATA = range(8)
+DONE, NOT_FINITE, NO_ACTIVATION, WRONG_SHAPE, WRONG_ROUTE, SAME_STATE, NO_MEMORY, NO_DATA, NOT_AS_RECORDED = range(9)
 USER_FAILURE = 100  # operations of users may return this or more
 
 MESSAGE_DTYPE = np.dtype({

@@ -11,7 +11,8 @@ from .atomics import atomic_exchange, load, load_acquire, store, store_release
 from .memory import LINE, helper
 
 HEAD, TAIL, STUB = 0, LINE, 2 * LINE
-QUEUE_DTYPE = np.dtype((np.void, 3 * LINE))
+QUEUE_BYTES = 3 * LINE
+QUEUE_DTYPE = np.dtype((np.void, QUEUE_BYTES))
 
 
 def initialise(queue):

@@ -20,6 +20,7 @@ ENGINE_DTYPE = layout(
     "total",             # instances of this run
     "instances_before",  # training instances of earlier runs (learning-rate schedule)
     "pending",           # one line a slot: messages of the instance there that have not come home
+    "slot_total",
     "fills",             # for each state field: column whose row count fills it, or -1
     "training",
     "key",               # of this run's random draws (dropout)
@@ -36,7 +37,7 @@ ENGINE_DTYPE = layout(
 WORKER_DTYPE = layout(
     "number",
     "engine",
-    "queue",             # QUEUE record: what other workers send here
+    "queues",            # QUEUE records, one a producer; where there is no log all send to the first
     "lists",             # WAITING records, backward lists of all nodes, then forward lists
     "free",              # free lists of blocks
     "outbox_first", "outbox_last",
@@ -53,6 +54,7 @@ WORKER_DTYPE = layout(
     "recent",            # header with the state of the last message of the current operation
     "culprit",           # message an operation blames for its failure
     "trace",             # TRACE record, or 0
+    "log",               # LOG record, or 0
 )
 
 NODE_FIELDS = (
@@ -111,10 +113,16 @@ LANE_DTYPE = layout(
 COLUMN_DTYPE = layout("values", "width", "offsets")
 WAITING_DTYPE = layout("first", "last", "messages", "rows")
 TRACE_DTYPE = layout("events", "capacity", "count")
+LOG_DTYPE = layout(
+    "mode",              # RECORD or REPEAT
+    "bytes", "size", "capacity",
+    "at",                # where a repeating worker reads on
+    "is_unfit",          # 1: what is to be done cannot be done
+)
 
 ENGINE, WORKER, NODE, PARAMETER = map(record, (ENGINE_DTYPE, WORKER_DTYPE, NODE_DTYPE, PARAMETER_DTYPE))
 OPTIMIZER, COLUMN, WAITING, TRACE = map(record, (OPTIMIZER_DTYPE, COLUMN_DTYPE, WAITING_DTYPE, TRACE_DTYPE))
-LANE = record(LANE_DTYPE)
+LANE, LOG = map(record, (LANE_DTYPE, LOG_DTYPE))
 
 
 def offset(dtype, field):

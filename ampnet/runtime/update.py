@@ -13,6 +13,7 @@ from .atomics import call_operation, load, load_acquire, store
 from .controller import RETIRED
 from .memory import helper, vector
 from .message import DONE, NOT_FINITE, operation
+from .order import agree
 from .records import ENGINE, NODE, OPTIMIZER, PARAMETER, WORKER
 
 UNLIMITED = 2**62   # the `min_update_frequency` of nodes that never update themselves
@@ -81,7 +82,7 @@ def update(worker, node, batch, count):
     if not math.isfinite(total):
         return NOT_FINITE
     o = OPTIMIZER(e.optimizer)
-    done = e.instances_before + load_acquire(engine + RETIRED)
+    done = e.instances_before + agree(worker, load_acquire(engine + RETIRED))
     rate = optimizers.learning_rate(o.schedule, o.rate, done, o.total, o.warmup, o.step_every, o.step_factor)
     expected = n.min_update_frequency if n.min_update_frequency < UNLIMITED else 0
     scale = 1.0 / max(n.gathered, expected)

@@ -1,6 +1,6 @@
 """The worker loop: one message's life, compiled. A worker stays in here for a whole run.
 
-    1. drain the queue of other workers, empty the outbox       -> deliver: forward to another worker, call, or let wait
+    1. empty the queue of other workers, and the outbox         -> deliver: forward to another worker, call, or let wait
     2. start instances in free slots                            (controller)
     3. choose a waiting list                                    (policy)
     4. take up to max_batch rows from it, call the operation    -> outbox
@@ -24,10 +24,21 @@ from .atomics import (
 )
 from .controller import all_retired, start_instance
 from .memory import LINE, helper, integers
-from .message import BACKWARD, DONE, FORWARD, MESSAGE, STATE_FIELDS, copy_state, is_training, pass_back
+from .message import (
+    BACKWARD,
+    DONE,
+    FORWARD,
+    MESSAGE,
+    NOT_AS_RECORDED,
+    STATE_FIELDS,
+    copy_state,
+    is_training,
+    pass_back,
+)
+from .order import END, PAUSE, SERVE, START, is_repeating, peek, read, write
 from .policy import choose, ready_rows
-from .queue import pop, push
-from .records import ENGINE, ENGINE_DTYPE, NODE, TRACE, WAITING, WORKER, offset
+from .queue import QUEUE_BYTES, pop, push
+from .records import ENGINE, ENGINE_DTYPE, LOG, NODE, TRACE, WAITING, WORKER, offset
 
 STOP, FAILED = offset(ENGINE_DTYPE, "stop"), offset(ENGINE_DTYPE, "failed")
 # An idle worker spins, then yields the core, then sleeps. It stays awake for longer than the longest sleep: otherwise two
@@ -95,7 +106,8 @@ def deliver(worker, message):
     node = load(e.nodes + 8 * np.int64(m.node))
     n = NODE(node)
     if n.worker != w.number and n.worker >= 0:
-        push(WORKER(load(e.workers + 8 * n.worker)).queue, message)
+        producer = w.number if w.log != 0 else 0
+        push(WORKER(load(e.workers + 8 * n.worker)).queues + QUEUE_BYTES * producer, message)
         return
     forward = m.direction == FORWARD
     port = (n.first_input if forward else n.first_output) + m.port
@@ -113,18 +125,32 @@ def deliver(worker, message):
 
 
 @helper
-def deliver_all(worker):
-    """Empty the queue and the outbox."""
+def empty_queues(worker):
+    """Deliver what other workers have sent; returns how many messages."""
     w = WORKER(worker)
-    while True:
-        message = pop(w.queue)
-        if message == 0:
-            break
-        deliver(worker, message)
+    delivered = 0
+    for producer in range(ENGINE(w.engine).worker_count if w.log != 0 else 1):
+        while True:
+            message = pop(w.queues + QUEUE_BYTES * producer)
+            if message == 0:
+                break
+            write(worker, producer)
+            deliver(worker, message)
+            delivered += 1
+    return delivered
+
+
+@helper
+def empty_outbox(worker):
+    """Deliver what operations here have sent; returns how many messages."""
+    w = WORKER(worker)
+    delivered = 0
     while w.outbox_first != 0:
         message = w.outbox_first
         w.outbox_first = MESSAGE(message).next
         deliver(worker, message)
+        delivered += 1
+    return delivered
 
 
 @helper
@@ -204,6 +230,19 @@ def serve(worker, number, updater):
 
 
 @helper
+def start(worker):
+    """Start the next instance in a free slot."""
+    w = WORKER(worker)
+    e = ENGINE(w.engine)
+    node = load(e.nodes + 8 * load(e.sources))
+    w.culprit = 0
+    copy_state(w.recent, w.blank)
+    status = start_instance(worker, w.blank)
+    if status != DONE:
+        fail(worker, node, FORWARD, status)
+
+
+@helper
 def rest(worker, turns, idle_since):
     """Wait a little: longer the longer there was nothing to do."""
     if turns < SPINS:
@@ -216,22 +255,16 @@ def rest(worker, turns, idle_since):
     sleep_microseconds(min(idle // 10_000, SLEEP_MAX))
 
 
-@cfunc(types.int64(types.int64, types.int64), cache=True, nopython=True, error_model="numpy")
-def run_worker(worker, updater):
-    """Work until every instance is home or all are told to stop; `updater` is the address of the update operation."""
+@helper
+def work(worker, ready, updater):
+    """Do what there is to do, in the order in which it comes."""
     w = WORKER(worker)
     e = ENGINE(w.engine)
-    ready = integers(w.lists + LINE * 2 * e.node_count, 2 * e.node_count)
     turns, idle_since = 0, 0
     while load_acquire(w.engine + STOP) == 0:
-        deliver_all(worker)
+        delivered = empty_queues(worker) + empty_outbox(worker)
         if w.slot_count > 0:
-            node = load(e.nodes + 8 * load(e.sources))
-            w.culprit = 0
-            copy_state(w.recent, w.blank)
-            status = start_instance(worker, w.blank)
-            if status != DONE:
-                fail(worker, node, FORWARD, status)
+            start(worker)
             continue
         number = choose(ready, e.node_count)
         if number >= 0:
@@ -239,15 +272,76 @@ def run_worker(worker, updater):
                 w.idle_nanoseconds += nanoseconds() - idle_since
                 w.asleep = 0
                 turns = 0
+            write(worker, SERVE)
             serve(worker, number, updater)
             continue
+        if delivered > 0:
+            write(worker, PAUSE)
         if all_retired(w.engine):
             break
         if turns == 0:
             idle_since = nanoseconds()
         turns += 1
         rest(worker, turns, idle_since)
-    w.asleep = 0
     if turns > 0:
         w.idle_nanoseconds += nanoseconds() - idle_since
+
+
+@helper
+def wait_for(worker, producer):
+    """The next message from a producer; 0 when all are told to stop. For producer -1 wait until every instance is home."""
+    w = WORKER(worker)
+    turns, idle_since, message = 0, nanoseconds(), 0
+    while load_acquire(w.engine + STOP) == 0:
+        if producer >= 0:
+            message = pop(w.queues + QUEUE_BYTES * producer)
+        if message != 0 or (producer < 0 and all_retired(w.engine)):
+            break
+        turns += 1
+        rest(worker, turns, idle_since)
+    if turns > 0:
+        w.idle_nanoseconds += nanoseconds() - idle_since
+        w.asleep = 0
+    return message
+
+
+@helper
+def repeat(worker, ready, updater):
+    """Do what the log says, in its order."""
+    w = WORKER(worker)
+    e = ENGINE(w.engine)
+    while load_acquire(w.engine + STOP) == 0:
+        if peek(worker) < e.worker_count:
+            message = wait_for(worker, read(worker))
+            if message != 0:
+                deliver(worker, message)
+            continue
+        empty_outbox(worker)   # which may read, too
+        token = read(worker)
+        number = choose(ready, e.node_count) if token == SERVE else -1
+        if number >= 0:
+            serve(worker, number, updater)
+        elif token == START and w.slot_count > 0:
+            start(worker)
+        elif token == END:
+            wait_for(worker, -1)
+            break
+        elif token != PAUSE:
+            LOG(w.log).is_unfit = 1
+        if LOG(w.log).is_unfit != 0:
+            fail(worker, load(e.nodes), FORWARD, NOT_AS_RECORDED)
+
+
+@cfunc(types.int64(types.int64, types.int64), cache=True, nopython=True, error_model="numpy")
+def run_worker(worker, updater):
+    """Work until every instance is home or all are told to stop; `updater` is the address of the update operation."""
+    w = WORKER(worker)
+    node_count = ENGINE(w.engine).node_count
+    ready = integers(w.lists + LINE * 2 * node_count, 2 * node_count)
+    if is_repeating(worker):
+        repeat(worker, ready, updater)
+        w.asleep = 1   # others may have more to do, or wait for what never comes
+    else:
+        work(worker, ready, updater)
+        w.asleep = 0
     return 0

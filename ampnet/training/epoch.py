@@ -16,6 +16,8 @@ from ..runtime.engine import Run
 SUMMED = ("received_forward", "received_backward", "calls", "rows", "loss", "error", "correct", "targets", "gradients",
           "delays")
 
+UNSAVED = ("events", "predictions", "order")
+
 
 class Epoch:
     """Order and progress of epoch `number` (from 1) on `Instances`.
@@ -78,11 +80,11 @@ def together(first, second):
             for a, b in zip(first.busy, second.busy, strict=True)]
     return replace(second, **{name: getattr(first, name) + getattr(second, name) for name in SUMMED}, seconds=seconds,
                    instances=first.instances + second.instances, staleness=stale / np.maximum(gradients, 1), busy=busy,
-                   events=[])
+                   events=[], order=[])
 
 
 def _as_json(run):
-    values = {f.name: getattr(run, f.name) for f in fields(Run) if f.name not in ("events", "predictions")}
+    values = {f.name: getattr(run, f.name) for f in fields(Run) if f.name not in UNSAVED}
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
 
 
