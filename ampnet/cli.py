@@ -87,13 +87,15 @@ def main(debug):
 @click.option("--checkpoint-every", type=int, metavar="N",
               help="Save a checkpoint every N training instances, not only after an epoch.")
 @click.option("--trace", flag_value=True, type=bool, default=None, help="Write trace.json for Chrome or Perfetto.")
+@click.option("--record", metavar="FILE", help="Write the order in which the workers do things to a new file.")
+@click.option("--replay", metavar="FILE", help="Repeat a recorded run, bit for bit; give the same options again.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
-def train(task, file, out, resume, quiet, placement, **options):
+def train(task, file, out, resume, quiet, placement, record, replay, **options):
     """Train TASK until its target is reached or its epochs are over."""
     from .experiments import run
     given = {name: value for name, value in options.items() if value is not None}
     config, folder = run.plan(task, given, file, out, resume, placement)
-    history, seconds = run.train(config, folder, resume, quiet, click.echo, tell)
+    history, seconds = run.train(config, folder, resume, quiet, click.echo, tell, record, replay)
     if not quiet:
         click.echo(run.summary(config, folder, history, seconds))
 

@@ -21,6 +21,10 @@ class CheckpointError(AmpnetError):
     """A checkpoint cannot be read, or does not fit the model."""
 
 
+class RecordError(AmpnetError):
+    """A recorded order cannot be written or read, or does not fit the run that shall repeat it."""
+
+
 class OperationError(AmpnetError, RuntimeError):
     """A node's operation failed while the workers ran."""
 

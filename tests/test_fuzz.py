@@ -2,6 +2,7 @@
 
 import struct
 import time
+import zlib
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from ampnet.errors import AmpnetError
 from ampnet.experiments import TASKS
 from ampnet.graphs import Machine, rnn
-from ampnet.training import checkpoint
+from ampnet.training import Trainer, checkpoint, orderfile
 from ampnet.training.config import read_toml
 from tests.file_kinds import CONFIG, DATA_KINDS, Kind, whole
 from tests.mutations import damaged, memory_limit
@@ -94,6 +95,34 @@ def checkpoint_kind(machine, folder):
 def test_a_damaged_checkpoint_restores_or_is_refused(machine, examples, tmp_path):
     check_damaged(checkpoint_kind(machine, tmp_path), tmp_path, examples)
     assert all(np.isfinite(value).all() for value in machine.graph.parameters.values())
+
+
+def record_kind(folder, lists):
+    """A recorded epoch; its two frames, what they hold uncompressed, are the parts."""
+    def make():
+        return Trainer(rnn(embedding=2, hidden=2), workers=2, max_active_keys=4)
+
+    path, few = folder / "good.order", lists.train.take(6)
+    make().fit(few, epochs=1, record=path)
+    frames = []
+    with open(path, "rb") as file:
+        file.seek(len(orderfile.MAGIC))
+        while head := file.read(orderfile.FRAME.size):
+            frames.append(zlib.decompress(file.read(orderfile.FRAME.unpack(head)[0])))
+
+    def pack(parts):
+        packed = [(zlib.compress(raw), len(raw)) for raw in parts.values()]
+        return orderfile.MAGIC + b"".join(orderfile.FRAME.pack(len(z), size, zlib.crc32(z)) + z for z, size in packed)
+
+    def load(folder):
+        return make().fit(few, epochs=1, replay=folder / "damaged.order")
+
+    return Kind("damaged.order", {f"frame {i}": raw for i, raw in enumerate(frames)}, pack, load)
+
+
+@pytest.mark.parametrize("examples", [60, pytest.param(MANY, marks=slow)])
+def test_a_damaged_record_is_repeated_or_refused(lists, examples, tmp_path):
+    check_damaged(record_kind(tmp_path, lists), tmp_path, examples)
 
 
 def resolve(folder):

@@ -43,13 +43,15 @@ def plan(task: str, options: dict, file=None, out=None, resume=False, placement=
     return config, folder
 
 
-def train(config: RunConfig, folder: RunFolder, resume=False, quiet=False, write=None, tell=None):
-    """Train as planned; `write` takes lines of progress, `tell` those about it. Returns (History, seconds).
+def train(config: RunConfig, folder: RunFolder, resume=False, quiet=False, write=None, tell=None, record=None, replay=None):
+    """Train as planned; `write` takes lines of progress, `tell` those about it; record, replay: files, see `Trainer.fit`.
+    Returns (History, seconds).
 
     An interruption is passed on, with the last checkpoint as its text; before the directory is made, it ends the process.
     """
     started, task = perf_counter(), find(config.task)
     with ends_at_once():
+        config = _as_recorded(config, record, replay)
         config, data, trainer = _prepare(config, task, None if quiet else tell)
     from ..training import checkpoint, progress
     with is_noted() as noted:
@@ -58,13 +60,26 @@ def train(config: RunConfig, folder: RunFolder, resume=False, quiet=False, write
             checkpoint.write_atomically(folder.path / CONFIG, config.to_toml().encode())
             with _observer(progress, data.train, quiet, write) as observer:
                 history = trainer.fit(data, config.epochs, config.target, folder.path, resume, (noted, observer),
-                                      task.metrics_for(data.meta))
+                                      task.metrics_for(data.meta), record, replay)
         except BaseException as error:
             folder.remove_if_empty()
             if not isinstance(error, Exception):
                 error.args = (last_checkpoint(folder.path),)
             raise
     return history, perf_counter() - started
+
+
+def _as_recorded(config, record, replay):
+    """Check the files of an order before anything slow; the config with the placement that is to be repeated."""
+    if record is not None and replay is not None:
+        raise SettingError("--record and --replay exclude each other")
+    if record is None and replay is None:
+        return config
+    from ..training import orderfile
+    if record is not None:
+        orderfile.check_new(record)
+        return config
+    return replace(config, placement=config.placement or orderfile.recorded_placement(replay))
 
 
 def _prepare(config, task, tell):

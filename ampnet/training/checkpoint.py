@@ -39,6 +39,21 @@ def write_atomically(path, data):
         raise
 
 
+def append(path, data):
+    """Append bytes to a file and flush it to disk, all or none of them; raises CheckpointError."""
+    path = Path(path)
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        with open(path, "ab") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if path.is_file():   # a device is none
+            os.truncate(path, size)
+        raise CheckpointError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
 def _temporary(path):
     return path.with_name(path.name + ".part")
 

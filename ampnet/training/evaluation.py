@@ -3,14 +3,16 @@
 from ..graphs.lowering import Machine
 from .blas import single_threaded_blas
 from .metrics import loss_and_metric
+from .orderfile import Unrecorded
 
+NOT_RECORDED = Unrecorded()
 KEYS = 64  # instances in flight in evaluation, at least: there is no staleness to keep small
 
 
-def run_evaluation(machine, instances, max_active_keys=KEYS, predict=False, observe=None):
+def run_evaluation(machine, instances, max_active_keys=KEYS, predict=False, observe=None, runs=NOT_RECORDED):
     """One pass over `Instances` without learning; returns the `Run`, with predictions where those are wanted."""
-    return machine.run(instances, training=False, max_active_keys=max(KEYS, max_active_keys), predict=predict,
-                       observe=observe)
+    return runs.run(machine, instances, training=False, max_active_keys=max(KEYS, max_active_keys), predict=predict,
+                    observe=observe)
 
 
 def evaluate(model, instances, workers=1, max_batch=128, metrics=None):

@@ -1,12 +1,10 @@
 """What an epoch is reported as: one JSON object a line in `metrics.jsonl`."""
 
 import json
-import os
 
 import numpy as np
 
-from ..errors import CheckpointError
-from .checkpoint import write_atomically
+from .checkpoint import append, write_atomically
 
 
 def loss_and_metric(graph, run):
@@ -77,17 +75,8 @@ def _without_end(counts):
 
 
 def append_json(path, row):
-    """Append one line and flush it to disk; a line is written whole or not at all. Raises CheckpointError."""
-    size = path.stat().st_size if path.exists() else 0
-    try:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(row, default=_plain) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        if path.exists():
-            os.truncate(path, size)
-        raise CheckpointError(f"{path}: cannot be written: {error.strerror or error}") from error
+    """Append one line, whole or not at all. Raises CheckpointError."""
+    append(path, (json.dumps(row, default=_plain) + "\n").encode())
 
 
 def drop_epochs_after(epoch, path):

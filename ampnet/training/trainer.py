@@ -10,8 +10,9 @@ from ..graphs.replicas import replicate
 from . import checkpoint
 from .blas import single_threaded_blas
 from .epoch import Epoch
-from .evaluation import run_evaluation
+from .evaluation import NOT_RECORDED, run_evaluation
 from .metrics import append_json, better, drop_epochs_after, epoch_metrics, metric_name, reached
+from .orderfile import Recorder, Replayer
 from .settings import Settings
 from .tracefile import TraceFile
 
@@ -66,7 +67,7 @@ class Trainer:
         if not model.initialised:
             model.initialise(s.seed)
         replicate(model, s.replicas)
-        self.placement = placement
+        self.placement, self.runs = placement, NOT_RECORDED
         self.machine = self._machine(None if placement is None else follow(model, s.workers, placement))
 
     def _machine(self, placement):
@@ -89,14 +90,17 @@ class Trainer:
         s = self.settings
         return Machine(self.model, 1, None, s.max_batch, s.coalesce, trace)
 
-    def fit(self, data, epochs=10, target=None, out=None, resume=False, observers=(), metrics=None):
+    def fit(self, data, epochs=10, target=None, out=None, resume=False, observers=(), metrics=None,
+            record=None, replay=None):
         """Train for `epochs` epochs in all on `data.train`, evaluating on `data.valid` after each.
 
         data: a `Dataset`, or `Instances` to train on without evaluation; target: stop when the validation metric is
         reached; metrics: further ones, a function as in `evaluate`; out: run directory for metrics.jsonl,
-        checkpoint.safetensors, best.safetensors and trace.json; resume: go on from the checkpoint there. Returns a
-        `History`. Raises DataError, SettingError, CheckpointError, DivergenceError, OperationError. KeyboardInterrupt
-        is passed on when all workers are joined; the last checkpoint is whole, and this trainer can fit again.
+        checkpoint.safetensors, best.safetensors and trace.json; resume: go on from the checkpoint there; record:
+        new file for the order in which the workers do things; replay: such a file, to do it all again, bit for bit. Returns
+        a `History`. Raises DataError, SettingError, CheckpointError, RecordError, DivergenceError, OperationError.
+        KeyboardInterrupt is passed on when all workers are joined; the last checkpoint is whole, and this trainer can fit
+        again.
         """
         if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
             raise SettingError(f"epochs must be a whole number of at least 1, got {epochs!r}")
@@ -105,11 +109,31 @@ class Trainer:
             raise DataError("there are no training instances")
         if resume and out is None:
             raise SettingError("resume needs out, the run directory to go on in")
+        if record is not None and replay is not None:
+            raise SettingError("a run is recorded or replayed, not both")
         valid = valid or None  # one without instances tells nothing
         for instances in filter(None, (train, valid)):
             self.model.check_data(instances)
+        try:
+            self._place_for(train, record, replay, epochs)
+            return self._fit(train, valid, epochs, target, out, resume, observers, metrics)
+        finally:
+            self.runs.close()
+            self.runs = NOT_RECORDED
+
+    def _place_for(self, train, record, replay, epochs):
+        """The placement, and what runs the machine: as it comes, recorded or as recorded."""
+        if replay is not None:
+            self.runs = Replayer(replay, self, epochs)
+            if self.placement is None:
+                self.placement = self.runs.placement
+                self.machine = self._machine(follow(self.model, self.settings.workers, self.placement))
         with single_threaded_blas():
             self.place(train)
+        if record is not None:
+            self.runs = Recorder(record, self, epochs)
+
+    def _fit(self, train, valid, epochs, target, out, resume, observers, metrics):
         self._choose_optimizer(epochs * len(train))
         history, position = History(metric_name=metric_name(self.model)), {"epoch": 0, "best": None}
         if resume:
@@ -171,8 +195,8 @@ class Trainer:
             trace.write()
 
     def _stretch(self, epoch, train, observers, trace):
-        run = self.machine.run(
-            train, epoch.next_stretch(), epoch.row_index, max_active_keys=self.settings.max_active_keys,
+        run = self.runs.run(
+            self.machine, train, epoch.next_stretch(), epoch.row_index, max_active_keys=self.settings.max_active_keys,
             key=(epoch.seed << 32) + epoch.number, instances_before=(epoch.number - 1) * len(train) + epoch.done,
             observe=lambda home: _tell(observers, "progress", epoch.done + home))
         try:
@@ -192,7 +216,7 @@ class Trainer:
         if valid is not None:
             _tell(observers, "evaluating", 0)
             checked = run_evaluation(self.machine, valid, self.settings.max_active_keys, metrics is not None,
-                                     lambda home: _tell(observers, "evaluating", home))
+                                     lambda home: _tell(observers, "evaluating", home), self.runs)
             further = metrics(checked.predictions, valid) if metrics is not None else {}
         return epoch_metrics(self.model, epoch.number, epoch.counted, checked, further, train.examples,
                              valid.examples if valid else 0, epoch.seconds)
