@@ -12,6 +12,7 @@ import numpy as np
 from numba import carray, from_dtype, njit, types
 from numba.extending import intrinsic
 
+from ..kernels.compile import for_any_value
 from .atomics import c_aligned_alloc, c_free, load, store
 
 LINE = 64            # bytes of a cache line
@@ -19,7 +20,10 @@ SIZES = 32           # block sizes: payloads of 64 << 0 .. 64 << 31 bytes
 KEPT_BYTES = 1 << 18  # a free list holds at most so many bytes (and always a few blocks)
 KEPT_BLOCKS = 4
 
-helper = njit(nogil=True, error_model="numpy")
+
+def helper(function):
+    """Decorator of a function that is compiled into those that call it."""
+    return for_any_value(njit(nogil=True, error_model="numpy")(function))
 
 
 def record(dtype):

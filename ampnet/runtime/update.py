@@ -32,11 +32,10 @@ def mark_touched(parameter, row):
 @helper
 def _squared_norm(parameter):
     p = PARAMETER(parameter)
-    if p.touched == 0:
-        return optimizers.squared_norm(vector(p.gradient, p.rows * p.cols))
-    total = 0.0
-    for i in range(p.touched_count):
-        total += optimizers.squared_norm(vector(p.gradient + 4 * load(p.touched + 8 * i) * p.cols, p.cols))
+    dense, total = p.touched == 0, 0.0
+    for i in range(1 if dense else p.touched_count):
+        row = 0 if dense else load(p.touched + 8 * i)
+        total += optimizers.squared_norm(vector(p.gradient + 4 * row * p.cols, p.rows * p.cols if dense else p.cols))
     return total
 
 
@@ -53,14 +52,14 @@ def _step(optimizer, parameter, start, size, scale, rate, number):
 
 @helper
 def _step_parameter(optimizer, parameter, scale, rate, number):
+    """All elements at once, or row by row where only some have gradients."""
     p = PARAMETER(parameter)
-    if p.touched == 0:
-        _step(optimizer, parameter, 0, p.rows * p.cols, scale, rate, number)
-        return
-    for i in range(p.touched_count):
-        row = load(p.touched + 8 * i)
-        _step(optimizer, parameter, row * p.cols, p.cols, scale, rate, number)
-        store(p.marks + 8 * row, 0)
+    dense = p.touched == 0
+    for i in range(1 if dense else p.touched_count):
+        row = 0 if dense else load(p.touched + 8 * i)
+        _step(optimizer, parameter, row * p.cols, p.rows * p.cols if dense else p.cols, scale, rate, number)
+        if not dense:
+            store(p.marks + 8 * row, 0)
     p.touched_count = 0
 
 

@@ -38,9 +38,10 @@ def reached(name, value, target):
 
 
 def flops(graph, run):
-    """Floating-point operations of a run, counted from the rows each node took."""
+    """Floating-point operations of a run, counted from the rows each node took; one that computes joins all its inputs."""
     backward, forward = run.rows
-    return int(sum(forward[n.number] * n.cost() + backward[n.number] * n.backward_cost() for n in graph.nodes))
+    return int(sum(forward[n.number] / len(n.inputs) * n.cost() + backward[n.number] * n.backward_cost()
+                   for n in graph.nodes if n.inputs))
 
 
 def epoch_metrics(graph, epoch, train, valid, further, examples, valid_examples, seconds):

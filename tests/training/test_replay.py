@@ -153,7 +153,8 @@ def test_other_parameters_at_the_end_are_noticed(lists, recorded, tmp_path):
 
 
 def command(*arguments):
-    return subprocess.run([sys.executable, "-m", "ampnet.cli", *map(str, arguments)], capture_output=True, text=True, timeout=200)
+    return subprocess.run([sys.executable, "-m", "ampnet.cli", *map(str, arguments)], capture_output=True, text=True,
+                          timeout=200)
 
 
 def test_on_the_command_line(tmp_path):

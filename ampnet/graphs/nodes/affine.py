@@ -6,8 +6,11 @@ are there, or until the update, and are then one product.
 
 import math
 
+import numpy as np
+
 from ...kernels.gemm import outer_product, product, transpose
-from ...runtime.memory import allocate, helper, layout, matrix, record, vector
+from ...runtime.atomics import call_operation
+from ...runtime.memory import allocate, helper, integers, layout, matrix, record, vector
 from ...runtime.message import DONE, MESSAGE, SAME_STATE, WRONG_SHAPE, answer, operation
 from ...runtime.records import node_dtype
 from ..parameters import uniform
@@ -16,7 +19,11 @@ from .joining import WAITING, meet
 HELD_ROWS = 96         # rows put aside for a weight gradient
 STRETCH = 48           # so many rows that lie in one piece are multiplied there
 
-AFFINE_DTYPE = layout("weight", "gradient", "transposed", "inputs", "outputs", "held_x", "x_stride", "held_d", "d_stride")
+AFFINE_DTYPE = layout(
+    "weight", "gradient", "transposed", "inputs", "outputs",
+    "x_width", "d_width",    # columns of the blocks in which rows of X and D lie
+    "held_x", "x_stride", "held_d", "d_stride",
+    "product", "product_back", "outer")   # operations: nodes call them by address, so that they are compiled once, not in each
 AFFINE = record(AFFINE_DTYPE)
 SIZE = AFFINE_DTYPE.itemsize
 
@@ -53,10 +60,13 @@ def fill_ports(node_record, node, widths, starts):
     return [ports]
 
 
-def fill_maps(node_record, weights):
-    """Lay out an AFFINE record for each weight, (value, gradient) of (inputs, outputs); returns what must be kept alive."""
+def fill_maps(node_record, weights, x_widths, d_width):
+    """Lay out an AFFINE record for each weight, (value, gradient) of (inputs, outputs); returns what must be kept alive.
+
+    x_widths: columns of each input's payload; d_width: columns of the blocks in which the gradients of products lie.
+    """
     maps, alive = allocate(AFFINE_DTYPE, len(weights)), []
-    for entry, (value, gradient) in zip(maps, weights, strict=True):
+    for entry, (value, gradient), x_width in zip(maps, weights, x_widths, strict=True):
         inputs, outputs = value.shape
         x_stride, d_stride = held_stride(inputs), held_stride(outputs)
         transposed = allocate("f4", inputs * outputs)
@@ -64,7 +74,9 @@ def fill_maps(node_record, weights):
         entry["weight"], entry["gradient"] = value.ctypes.data, gradient.ctypes.data
         entry["transposed"], entry["inputs"], entry["outputs"] = transposed.ctypes.data, inputs, outputs
         entry["held_x"], entry["held_d"] = held_x.ctypes.data, held_d.ctypes.data
-        entry["x_stride"], entry["d_stride"] = x_stride, d_stride
+        entry["x_stride"], entry["d_stride"], entry["x_width"], entry["d_width"] = x_stride, d_stride, x_width, d_width
+        for name, compiled in (("product", product_of), ("product_back", product_back_of), ("outer", outer_of)):
+            entry[name] = compiled.address
         alive += [transposed, held_x, held_d]
     node_record["maps"], node_record["map_count"] = maps.ctypes.data, len(maps)
     return [maps, *alive]
@@ -89,18 +101,42 @@ def join_inputs(worker, node, message):
     return DONE, other, message
 
 
+@operation
+def product_of(affine, x_rows, y_rows, count):
+    """Y (+)= X W; tables of row addresses; count: twice the rows, and 1 more to add to Y."""
+    a, rows = AFFINE(affine), count >> 1
+    product(integers(x_rows, rows), matrix(a.weight, a.inputs, a.outputs), integers(y_rows, rows), rows, count & 1)
+    return DONE
+
+
+@operation
+def product_back_of(affine, d_rows, dx_rows, count):
+    """dX (+)= D W^T, likewise."""
+    a, rows = AFFINE(affine), count >> 1
+    product(integers(d_rows, rows), matrix(a.transposed, a.outputs, a.inputs), integers(dx_rows, rows), rows, count & 1)
+    return DONE
+
+
+@operation
+def outer_of(affine, x, d, rows):
+    """dW += X^T D over rows that lie in one block each, from the addresses x and d on."""
+    a = AFFINE(affine)
+    outer_product(x, a.x_width, d, a.d_width, rows, matrix(a.gradient, a.inputs, a.outputs))
+    return DONE
+
+
 @helper
 def multiply(affine, x_rows, y_rows, rows, accumulate):
     """Y (+)= X W; tables of row addresses."""
-    a = AFFINE(affine)
-    product(x_rows, matrix(a.weight, a.inputs, a.outputs), y_rows, rows, accumulate)
+    call_operation(AFFINE(affine).product, affine, np.int64(x_rows.ctypes.data), np.int64(y_rows.ctypes.data),
+                   2 * rows + accumulate)
 
 
 @helper
 def multiply_back(affine, d_rows, dx_rows, rows, accumulate):
     """dX (+)= D W^T."""
-    a = AFFINE(affine)
-    product(d_rows, matrix(a.transposed, a.outputs, a.inputs), dx_rows, rows, accumulate)
+    call_operation(AFFINE(affine).product_back, affine, np.int64(d_rows.ctypes.data), np.int64(dx_rows.ctypes.data),
+                   2 * rows + accumulate)
 
 
 @helper
@@ -140,25 +176,25 @@ def _copy_rows(rows, count, width, target, stride):
 
 
 @helper
-def hold(worker, node, x_rows, d_rows, d_shift, d_width, rows):
+def hold(worker, node, x_rows, d_rows, d_shift, rows):
     """Put rows aside for the weight gradients.
 
-    x_rows: addresses, `rows` of them for each input; d_rows: likewise, those of the next input `d_shift` further on, of blocks
-    whose rows have `d_width` elements. Long stretches of rows in one piece are multiplied there and then.
+    x_rows: addresses, `rows` of them for each input; d_rows: likewise, those of the next input `d_shift` further on. Long
+    stretches of rows in one piece are multiplied there and then.
     """
     self = AFFINE_NODE(node)
     at = 0
     while at < rows:
         stretch = rows - at
         for number in range(self.map_count):
-            port = PORT(self.ports + PORT_SIZE * number)
-            stretch = _in_one_piece(d_rows[number * d_shift + at:], stretch, 4 * d_width)
-            stretch = _in_one_piece(x_rows[number * rows + at:], stretch, 4 * port.width)
+            a = AFFINE(self.maps + SIZE * number)
+            stretch = _in_one_piece(d_rows[number * d_shift + at:], stretch, 4 * a.d_width)
+            stretch = _in_one_piece(x_rows[number * rows + at:], stretch, 4 * a.x_width)
         if stretch >= STRETCH:
             for number in range(self.map_count):
-                a, x, d = AFFINE(self.maps + SIZE * number), x_rows[number * rows + at:], d_rows[number * d_shift + at:]
-                width = PORT(self.ports + PORT_SIZE * number).width
-                outer_product(x[0], width, d[0], d_width, stretch, matrix(a.gradient, a.inputs, a.outputs))
+                affine = self.maps + SIZE * number
+                x, d = x_rows[number * rows + at], d_rows[number * d_shift + at]
+                call_operation(AFFINE(affine).outer, affine, x, d, stretch)
             at += stretch
             continue
         count = min(rows - at, STRETCH, HELD_ROWS - self.held_rows)
@@ -169,23 +205,17 @@ def hold(worker, node, x_rows, d_rows, d_shift, d_width, rows):
         self.held_rows += count
         at += count
         if self.held_rows == HELD_ROWS:
-            settle_held(node)
+            call_operation(self.settle, worker, node, 0, 0)
 
 
-@helper
-def settle_held(node):
-    """dW += X^T D over the rows put aside, for every map."""
+@operation
+def settle(worker, node, batch, count):
+    """Before an update, or when as many rows are put aside as there is room for: dW += X^T D over them, for every map."""
     self = AFFINE_NODE(node)
     for number in range(self.map_count):
         a = AFFINE(self.maps + SIZE * number)
         outer_product(a.held_x, a.x_stride, a.held_d, a.d_stride, self.held_rows, matrix(a.gradient, a.inputs, a.outputs))
     self.held_rows = 0
-
-
-@operation
-def settle(worker, node, batch, count):
-    """Before an update: compute what was put aside."""
-    settle_held(node)
     return DONE
 
 

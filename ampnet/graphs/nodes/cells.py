@@ -98,7 +98,7 @@ class Cell(Node):
         record["out_width"] = self.output_width
         record["bias"], record["bias_gradient"] = bias.value.ctypes.data, bias.gradient.ctypes.data
         return [fill_ports(record, self, self.input_widths, [4 * start * self.hidden for start in self.starts]),
-                fill_maps(record, [(w.value, w.gradient) for w in weights])]
+                fill_maps(record, [(w.value, w.gradient) for w in weights], self.input_widths, self.block * self.hidden)]
 
     def cost(self):
         *weights, _ = self.parameters.values()
@@ -288,7 +288,7 @@ def backward(worker, node, batch, count):
         if PORT(self.ports + PORT_SIZE * number).wanted != 0:
             add = 1 if self.kind == GRU and number == 1 else 0   # d_h has its direct part already
             multiply_back(self.maps + SIZE * number, d_rows[first:], dx_rows[first:], total, add)
-    hold(worker, node, x_rows, d_rows, total, self.block_width, total)
+    hold(worker, node, x_rows, d_rows, total, total)
     release_chain(worker, chain)
     return DONE
 

@@ -99,7 +99,8 @@ class Linear(Node):
         ends = np.cumsum(self.part_widths)
         parts = [(weight.value[end - width:end], weight.gradient[end - width:end])
                  for width, end in zip(self.part_widths, ends, strict=True)]
-        return [fill_ports(record, self, self.part_widths, [0] * len(parts)), fill_maps(record, parts)]
+        return [fill_ports(record, self, self.part_widths, [0] * len(parts)),
+                fill_maps(record, parts, self.part_widths, self.output_width)]
 
     def cost(self):
         return 2 * self.input_width * self.output_width
@@ -199,7 +200,7 @@ def backward(worker, node, batch, count):
     for number in range(self.map_count):
         if PORT(self.ports + PORT_SIZE * number).wanted != 0:
             multiply_back(self.maps + SIZE * number, d_rows, dx_rows[number * total:], total, 0)
-    hold(worker, node, x_rows, d_rows, 0, self.out_width, total)
+    hold(worker, node, x_rows, d_rows, 0, total)
     release_chain(worker, chain)
     return DONE
 
