@@ -207,8 +207,8 @@ def caption(estimates):
              f"gives {rate:,.0f} molecules/s. We count {e.bottleneck.flops / 1e6:.0f} MFLOP in {e.bottleneck.name} for "
              f"{atoms:.1f} atoms, the mean of the molecules here; for {PAPER_ATOMS} atoms that is "
              f"{e.rate * atoms / PAPER_ATOMS:,.0f} molecules/s. Gb/s do not depend on the number of atoms. Its 1.1 Gb/s for "
-             f"the device of an edge type are {gigabits:.2f} if the types share one vector an atom and step evenly. Ours, edge1 "
-             f"to edge4, are {_edge_types(e)}: a type gets a row for each atom from which such a bond leaves, and single "
+             f"the device of an edge type are {gigabits:.2f} if the types share one vector an atom and step evenly. Ours are "
+             f"{_edge_types(e)} for edge1 to edge4: a type gets a row for each atom from which such a bond leaves, and single "
              "bonds leave from nearly all.")
     if FINE_CASE.name in found:
         text += f" With a message an edge they are {_edge_types(found[FINE_CASE.name])}: a row for each bond and direction."
