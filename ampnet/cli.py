@@ -178,6 +178,25 @@ def check_data(ctx, tasks, folder):
         ctx.exit(EXIT_ERROR)
 
 
+@main.command(epilog=example("ampnet graph qm9 --workers 2 -o qm9.svg"))
+@click.argument("task", type=click.Choice(list(TASKS)))
+@click.option("-o", "--out", metavar="FILE", help="Ends in .mmd (Mermaid), .dot (Graphviz), .svg or .png; default: Mermaid, "
+              "on stdout.")
+@click.option("--workers", type=int, help="Threads that nodes are placed on.")
+@click.option("--placement", metavar="FILE", help="TOML file of node = worker, or a run's config.toml; default: the nodes' "
+              "floating-point operations are balanced.")
+@click.option("--hidden", type=int, help="Width of the hidden layers.")
+@click.option("--config", "file", metavar="FILE", help="TOML file laid over the task's defaults, or a run's config.toml.")
+@click.option("--data", metavar="DIR", help="Folder of the data files.")
+def graph(task, out, placement, file, **options):
+    """Draw TASK's graph of nodes, each in the colour of its worker."""
+    from .experiments import picture
+    given = {name: value for name, value in options.items() if value is not None}
+    text = picture.draw(task, given, file, placement, out, tell)
+    if text is not None:
+        click.echo(text, nl=False)
+
+
 @main.command(epilog=example("ampnet info"))
 def info():
     """Versions, cores, SIMD, BLAS and its threads, and the kernel cache."""

@@ -24,12 +24,7 @@ def plan(task: str, options: dict, file=None, out=None, resume=False, placement=
 
     placement: file with a table `placement`, as config.toml has one, or with nothing but `node = worker` lines.
     """
-    task = find(task)
-    layers = [] if file is None else [(str(file), read_toml(file))]
-    layers.append((None, options))
-    if placement is not None:
-        given = read_toml(placement)
-        layers.append((str(placement), {"placement": given.get("placement", given)}))
+    task, layers = find(task), layers_of(options, file, placement)
     if not resume:
         config = task.resolve(*layers)  # options first: a mistake there is the likelier one
         return config, RunFolder(out, task.name)
@@ -41,6 +36,16 @@ def plan(task: str, options: dict, file=None, out=None, resume=False, placement=
         config = replace(config, placement=None)   # it was for other workers or nodes
     check_resumable(task.resolve(recorded), config, folder.path)
     return config, folder
+
+
+def layers_of(options, file=None, placement=None):
+    """What is laid over a task's defaults, as (origin, values): the file, then the options, then the placement of a file."""
+    layers = [] if file is None else [(str(file), read_toml(file))]
+    layers.append((None, options))
+    if placement is not None:
+        given = read_toml(placement)
+        layers.append((str(placement), {"placement": given.get("placement", given)}))
+    return layers
 
 
 def train(config: RunConfig, folder: RunFolder, resume=False, quiet=False, write=None, tell=None, record=None, replay=None):

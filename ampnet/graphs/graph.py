@@ -214,14 +214,10 @@ class Graph:
 
     # ---- what it looks like
 
-    def mermaid(self):
-        """The graph as a Mermaid flowchart."""
-        lines = ["flowchart LR"]
-        for node in self.nodes:
-            lines.append(f'    n{node.number}["{node.name}: {node.kind}"]')
-        for node in self.nodes:
-            lines += [f"    n{node.number} --> n{output.target[0].number}" for output in node.outputs if output.target]
-        return "\n".join(lines) + "\n"
+    def mermaid(self, placement=None):
+        """The graph as a Mermaid flowchart; placement: node -> worker, to colour the nodes by."""
+        from .drawing import describe, mermaid
+        return mermaid(describe(self, placement))
 
     def __repr__(self):
         size = sum(node.parameter_count for node in self.nodes)
