@@ -43,6 +43,7 @@ def _draw(task, curves, first):
     for panel, x in zip(axes, ("epochs", "seconds"), strict=True):
         panel.axhline(first.target, color="#555555", linestyle=":", linewidth=1)
         panel.set_xlabel(x)
+        panel.set_xlim(left=0)
     axes[0].xaxis.get_major_locator().set_params(integer=True)
     axes[0].set_ylabel(f"validation {first.metric}")
     axes[0].legend()

@@ -35,6 +35,9 @@ def _draw(workers, rates, seconds):
         left.plot(range(len(COUNTS)), [rates[0].median * w for w in workers], linestyle=":", color="#555555", label="ideal")
         left.legend()
     _points(right, seconds, "time to target (s)")
+    for panel in (left, right):
+        panel.set_xlim(-0.3, len(COUNTS) - 0.7)
+        panel.set_ylim(bottom=0)
     return figure
 
 
@@ -49,4 +52,3 @@ def _points(panel, spreads, label):
     panel.set_xticks(range(len(COUNTS)), COUNTS)
     panel.set_xlabel("replicas")
     panel.set_ylabel(label)
-    panel.set_ylim(bottom=0)

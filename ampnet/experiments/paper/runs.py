@@ -4,7 +4,6 @@ A finished run has a `done.json` beside its metrics. A run that diverged is fini
 """
 
 import json
-import shutil
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +21,6 @@ from .spec import TORCH, Spec
 
 DONE = "done.json"
 UNITS = {"qm9": "debye"}   # of errors; accuracies are shares
-NO_TORCH = 'needs PyTorch: pip install "ampnet[torch]"'
 
 
 @dataclass(frozen=True)
@@ -109,21 +107,19 @@ def _train(spec, folder, data, tell, resumed):
 
 
 def _train_torch(spec, folder, data, tell, _):
-    """Batched training by PyTorch. Its runs hold no checkpoint, so an interrupted one begins anew."""
-    try:
-        import torch  # noqa: F401
-
-        from ...baselines import train as train_baseline
-    except ImportError as error:
-        raise SettingError(f'{NO_TORCH} ({error})') from None
+    """Batched training by PyTorch, which finds its own checkpoint."""
     config = replace(spec.config, data=data)
-    dataset = run.load_data(config)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    write_atomically(folder / CONFIG, config.to_toml().encode())
     try:
+        from ...baselines import train as train_baseline
+        dataset = run.load_data(config)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / CONFIG, config.to_toml().encode())
         train_baseline(spec.task, config, dataset, folder, tell, spec.threads)
-    except (RuntimeError, ArithmeticError) as error:
+    except ImportError as error:
+        raise SettingError(f"PyTorch cannot be used: {_line(error)}") from None
+    except RuntimeError as error:   # as PyTorch raises it
+        if isinstance(error, AmpnetError):
+            raise
         raise OperationError(f"PyTorch: {_line(error)}") from error
 
 

@@ -31,8 +31,8 @@ def reproduce(lab):
 
 
 def _write(lab, rows, stalest, counts):
-    what = ("Gradients of all epochs and seeds. Staleness of a gradient: updates that its node made between the forward and the "
-            f"backward; {LAST} stands for all from there on.")
+    what = ("Gradients of all epochs and seeds. Staleness of a gradient: updates that its node made between the forward and "
+            f"the backward; {LAST} stands for all from there on.")
     lab.write_table("stalest", STALEST_COLUMNS, stalest, what)
     lab.write_table("staleness", COLUMNS, rows, "The same for every node.", inline=False)
     lab.write_table("histograms", COUNT_COLUMNS, counts, "Gradients by staleness.", inline=False)
@@ -79,7 +79,8 @@ def _draw(histograms):
         for number, (keys, nodes) in enumerate(histograms.items()):
             if node in nodes:
                 total = sum(nodes[node])
-                panel.plot([count / total for count in nodes[node]], label=f"{keys}", **plots.line(number))
+                panel.plot([count / total for count in nodes[node]], label=keys, drawstyle="steps-mid",
+                           **plots.line(number))
         panel.set_title(node, fontsize=9)
         panel.set_xlabel("staleness (updates)")
         panel.xaxis.get_major_locator().set_params(integer=True)
@@ -93,7 +94,7 @@ def _draw(histograms):
     growth.set_xticks(list(histograms), list(histograms))
     growth.set_xlabel("max_active_keys (instances)")
     growth.set_ylabel("mean staleness (updates)")
-    growth.legend(fontsize=7)
+    growth.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     for panel in axes[len(means) + 1:]:
         panel.set_axis_off()
     return figure

@@ -27,7 +27,8 @@ def reproduce(lab):
     maps = {name: _grid([numbers[i] for numbers in measured], len(keys)) for i, name in enumerate(MEASURES)}
     limit = results[0][0].spec.config.epochs
     lab.save(_draw(maps, keys, frequencies, limit), "sweep",
-             f"Hatched: the target was not reached in {limit} epochs by every seed. White lines: equal seconds.")
+             f"Hatched: the target was not reached in {limit} epochs by every seed. Dashed: lines of equal "
+             "seconds, where every cell has them.")
 
 
 def _row(quick, keys, frequency):
@@ -72,8 +73,8 @@ def _map(panel, name, grid, limit):
         panel.text(x, y, text, ha="center", va="center", fontsize=8,
                    bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1} if text else None)
     if name.startswith("seconds") and len(known) == values.size and most > least:
-        lines = panel.contour(values, levels=5, colors="white", linewidths=1.2)
-        panel.clabel(lines, fmt="%.0f s", fontsize=7)
+        lines = panel.contour(values, levels=5, colors="black", linestyles="--", linewidths=1)
+        panel.clabel(lines, fmt="%.3g s", fontsize=7)
 
 
 def _hatched(x, y):

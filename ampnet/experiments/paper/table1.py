@@ -10,13 +10,15 @@ from .tables import Spread, show, spread
 NAME = "table1"
 ABOUT = "Epochs and seconds to each task's target: synchronous, asynchronous, and batched PyTorch."
 SYNCHRONOUS, ASYNCHRONOUS, PYTORCH = "synchronous", "asynchronous", "PyTorch"
-COLUMNS = ("task", "metric", "target", "training", "max_active_keys", "min_update_frequency", "replicas", "workers", "coalescing",
-           "epochs to target", "seconds to target", "training instances/s", "validation instances/s", "speed-up", "note")
+COLUMNS = ("task", "metric", "target", "training", "max_active_keys", "min_update_frequency", "replicas", "workers",
+           "coalescing", "epochs to target", "seconds to target", "training instances/s", "validation instances/s",
+           "speed-up", "note")
 CAPTION = (
     "Median over the seeds, and the range. Seconds to target: of all epochs up to the one that reached it, each with its "
     "training, its evaluation and, with replicas, the averaging; loading, compiling, placing nodes and saving checkpoints are "
     "not in it. Speed-up: seconds to target of the synchronous row over those of the row. Instances/s: the median over epochs; "
-    "an MNIST instance is an image. Workers are threads, of PyTorch too.")
+    "an MNIST instance is an image. Workers are threads, of PyTorch too, which trains in batches "
+    "as ampnet/baselines/recipes.py has them.")
 
 
 def reproduce(lab):
