@@ -31,9 +31,9 @@ RUN_COLUMNS = ("directory", "task", "kind", "threads", "seed", "options", "epoch
 def write(out):
     """Write OUT/runs.csv and OUT/README.md."""
     out = Path(out)
-    tables.write(out, Path(RUNS).stem, RUN_COLUMNS, [_run(path) for path in sorted((out / "runs").glob(f"*/{DONE}"))])
-    (out / "runs.md").unlink()
-    write_atomically(out / PAGE, _render(out, "", read_settings(out)).encode())
+    settings = read_settings(out)
+    tables.write_csv(out / RUNS, RUN_COLUMNS, [_run(path) for path in sorted((out / "runs").glob(f"*/{DONE}"))])
+    write_atomically(out / PAGE, _render(out, "", settings).encode())
 
 
 def copy(out, docs):

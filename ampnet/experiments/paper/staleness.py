@@ -72,14 +72,15 @@ def _draw(histograms):
     """A panel a node, and one for the means."""
     names = list(dict.fromkeys(node for nodes in histograms.values() for node in nodes))
     means = {node: {k: _summary(nodes[node])[1] for k, nodes in histograms.items() if node in nodes} for node in names}
+    longest = max(2, *(len(counts) for nodes in histograms.values() for counts in nodes.values()))
     columns = min(len(means) + 1, 4)
     lines = -(-(len(means) + 1) // columns)
     figure, axes = plots.panels(columns, lines, width=2.6, height=2.4)
     for panel, node in zip(axes, means, strict=False):
         for number, (keys, nodes) in enumerate(histograms.items()):
             if node in nodes:
-                total = sum(nodes[node])
-                panel.plot([count / total for count in nodes[node]], label=keys, drawstyle="steps-mid",
+                counts = nodes[node] + [0] * (longest - len(nodes[node]))
+                panel.plot([count / sum(counts) for count in counts], label=keys, drawstyle="steps-mid",
                            **plots.line(number))
         panel.set_title(node, fontsize=9)
         panel.set_xlabel("staleness (updates)")
@@ -90,6 +91,7 @@ def _draw(histograms):
     growth = axes[len(means)]
     for number, (node, by_keys) in enumerate(means.items()):
         growth.plot(list(by_keys), list(by_keys.values()), label=node, **plots.line(number))
+    growth.set_ylim(bottom=0)
     growth.set_xscale("log", base=2)
     growth.set_xticks(list(histograms), list(histograms))
     growth.set_xlabel("max_active_keys (instances)")

@@ -73,8 +73,7 @@ def _map(panel, name, grid, limit):
         panel.text(x, y, text, ha="center", va="center", fontsize=8,
                    bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1} if text else None)
     if name.startswith("seconds") and len(known) == values.size and most > least:
-        lines = panel.contour(values, levels=5, colors="black", linestyles="--", linewidths=1)
-        panel.clabel(lines, fmt="%.3g s", fontsize=7)
+        panel.contour(values, levels=5, colors="black", linestyles="--", linewidths=1)
 
 
 def _hatched(x, y):

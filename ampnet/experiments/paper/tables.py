@@ -25,10 +25,13 @@ def spread(numbers) -> Spread | None:
 
 
 def write(folder, stem, columns, rows):
-    """Write STEM.csv and STEM.md. columns: headings; rows: a sequence of cells each, None where there is nothing to say.
+    """Write STEM.csv and STEM.md. columns: headings; rows: a sequence of cells each, None where there is nothing to say."""
+    write_csv(folder / f"{stem}.csv", columns, rows)
+    write_atomically(folder / f"{stem}.md", (markdown(columns, rows) + "\n").encode())
 
-    A column that holds a `Spread` gets two more in the CSV, of the lowest and the highest.
-    """
+
+def write_csv(path, columns, rows):
+    """A column that holds a `Spread` gets two more, of the lowest and the highest."""
     spreads = [any(isinstance(row[i], Spread) for row in rows) for i in range(len(columns))]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -36,8 +39,7 @@ def write(folder, stem, columns, rows):
                      for name in ((column, column + LOWEST, column + HIGHEST) if spreads[i] else (column,))])
     for row in rows:
         writer.writerow([_exact(number) for i, cell in enumerate(row) for number in _parts(cell, spreads[i])])
-    write_atomically(folder / f"{stem}.csv", text.getvalue().encode())
-    write_atomically(folder / f"{stem}.md", (markdown(columns, rows) + "\n").encode())
+    write_atomically(path, text.getvalue().encode())
 
 
 def _parts(cell, is_spread):
