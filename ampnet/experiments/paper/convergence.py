@@ -41,9 +41,9 @@ def _draw(task, curves, first):
             for panel, x in zip(axes, (epochs, seconds), strict=True):
                 panel.plot(x, values, label=label, **plots.line(number))
     for panel, x in zip(axes, ("epochs", "seconds"), strict=True):
+        panel.set_xlim(0, 1.05 * panel.dataLim.x1)
         panel.axhline(first.target, color="#555555", linestyle=":", linewidth=1)
         panel.set_xlabel(x)
-        panel.set_xlim(left=0)
     axes[0].xaxis.get_major_locator().set_params(integer=True)
     axes[0].set_ylabel(f"validation {first.metric}")
     axes[0].legend()

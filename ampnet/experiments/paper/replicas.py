@@ -25,7 +25,8 @@ def reproduce(lab):
     lab.write_table("replicas", COLUMNS, rows,
                     f"Median over the seeds, and the range; {in_flight} instances in flight. Seconds as in table1.")
     lab.save(_draw(workers, rates, seconds), "replicas",
-             "Bars: lowest and highest of the seeds. Dotted: as many times the throughput of one replica as there are workers.")
+             "Bars: lowest and highest of the seeds; none: some seed did not reach the target. "
+             "Dotted: as many times the throughput of one replica as there are workers.")
 
 
 def _draw(workers, rates, seconds):
@@ -49,6 +50,9 @@ def _points(panel, spreads, label):
         middles = [each.median for each in s]
         ranges = [[each.median - each.lowest for each in s], [each.highest - each.median for each in s]]
         panel.errorbar(x, middles, yerr=ranges, capsize=3, **plots.line(0))
+    for x, missing in enumerate(spreads):
+        if missing is None:
+            panel.annotate("none", (x, 0), (0, 4), textcoords="offset points", ha="center", fontsize=8)
     panel.set_xticks(range(len(COUNTS)), COUNTS)
     panel.set_xlabel("replicas")
     panel.set_ylabel(label)
