@@ -8,6 +8,7 @@ import click
 
 from .errors import AmpnetError, DivergenceError
 from .experiments import TASKS, stopping
+from .experiments.paper import NAMES as REPRODUCTIONS
 from .training.settings import OPTIMIZERS, SCHEDULES
 
 EXIT_ERROR, EXIT_DIVERGED = 1, 3
@@ -203,6 +204,20 @@ def info():
     from .experiments.info import describe
     for name, text in describe().items():
         click.echo(f"{name:<10}{text}")
+
+
+@main.command(epilog=example("ampnet reproduce all --quick --out reproduction"))
+@click.argument("name", type=click.Choice([*REPRODUCTIONS, "all"]))
+@click.option("--quick", is_flag=True, help="Less data, lower targets, fewer rows: all of it in under ten minutes.")
+@click.option("--out", metavar="DIR", help="Folder of runs, tables and pictures; default runs/reproduction[-quick]. "
+              "What is done there is not done again.")
+@click.option("--seeds", type=int, metavar="N", help="Runs of each row; default 3, with --quick 1.")
+@click.option("--data", metavar="DIR", help="Folder of the data files.")
+def reproduce(name, quick, out, seeds, data):
+    """Measure a table or figure of the paper, or all of them."""
+    from .experiments.paper import session
+    for line in session.reproduce(name, quick, out, seeds, data, tell):
+        click.echo(f"warning: {line}", err=True)
 
 
 def tell(text):

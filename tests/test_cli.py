@@ -59,7 +59,7 @@ def test_help_of_every_command_has_an_example_and_imports_nothing_heavy():
     code = "import sys, ampnet.cli; sys.exit(any(m in sys.modules for m in ('numba', 'numpy', 'rich', 'scipy')))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
     for command in ((), ("train",), ("eval",), ("data",), ("data", "list"), ("data", "fetch"), ("data", "check"), ("graph",),
-                    ("info",)):
+                    ("info",), ("reproduce",)):
         result = ampnet(*command, "--help")
         assert result.returncode == 0 and "Example:" in result.stdout, command
 

@@ -21,22 +21,12 @@ class RunFolder:
             self._check_holds_a_run()
         elif (self.path / METRICS).exists():
             raise SettingError(f"{self.path}: already holds a run; go on with it by --resume, or give another --out")
-        self._check_writable()
+        check_writable(self.path)
 
     def _check_holds_a_run(self):
         for name in (CONFIG, CHECKPOINT):
             if not (self.path / name).is_file():
                 raise SettingError(f"{self.path}: there is no {name}, so there is no run to resume")
-
-    def _check_writable(self):
-        """Try it: permissions alone do not tell of read-only or special file systems."""
-        place = next(p for p in (self.path, *self.path.absolute().parents) if p.exists())
-        try:
-            with tempfile.TemporaryFile(dir=place):
-                pass
-        except OSError as error:
-            what = "is no directory" if not place.is_dir() else (error.strerror or str(error))
-            raise SettingError(f"{self.path}: cannot be written: {place}: {what}") from None
 
     def make(self):
         missing = [p for p in (self.path, *self.path.parents) if not p.exists()]
@@ -54,6 +44,17 @@ class RunFolder:
                 path.rmdir()
             except OSError:  # somebody else put something there
                 return
+
+
+def check_writable(path):
+    """SettingError where a directory cannot be written or made. Tried: permissions do not tell of read-only file systems."""
+    place = next(p for p in (path, *path.absolute().parents) if p.exists())
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        what = "is no directory" if not place.is_dir() else (error.strerror or str(error))
+        raise SettingError(f"{path}: cannot be written: {place}: {what}") from None
 
 
 def _unused(task):

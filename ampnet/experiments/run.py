@@ -89,9 +89,7 @@ def _as_recorded(config, record, replay):
 
 def _prepare(config, task, tell):
     """(the config with its placement, data, trainer); all that is slow, and nothing that is written."""
-    data = task.load_data(config.data, config)
-    if config.limit is not None:
-        data = replace(data, train=data.train.take(config.limit))
+    data = load_data(config)
     load_compiled(tell)
     from ..training.trainer import Trainer
     model = task.build(config.model, data.meta)
@@ -99,6 +97,12 @@ def _prepare(config, task, tell):
     for instances in (data.train, data.valid):
         model.check_data(instances)
     return replace(config, placement=trainer.place(data.train)), data, trainer
+
+
+def load_data(config: RunConfig):
+    """The data set of a run, with no more training instances than its `limit`."""
+    data = find(config.task).load_data(config.data, config)
+    return data if config.limit is None else replace(data, train=data.train.take(config.limit))
 
 
 def _observer(progress, train, quiet, write):

@@ -1,0 +1,14 @@
+"""Tables and figures of the paper, measured anew: one module a reproduction, imported when it is run.
+
+A reproduction has `NAME`, `ABOUT`, a line on what it shows, and `reproduce(lab)`, which trains by `lab.train` and writes by
+`lab.write_table` and `lab.save`.
+"""
+
+from importlib import import_module
+
+NAMES = ("table1", "convergence", "sweep", "replicas", "staleness")   # in the order of `all`
+
+
+def find(name):
+    """The module of a reproduction."""
+    return import_module(f".{name}", __name__)
