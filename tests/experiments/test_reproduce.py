@@ -76,9 +76,9 @@ def check_commands(path, out):
 
 
 def test_results_of_another_mode_or_of_something_else_are_refused(tmp_path):
-    (tmp_path / "settings.json").write_text('{"quick": true, "seeds": 1}')
-    check_refused(reproduce("sweep", "--out", tmp_path), tmp_path, "quick runs with 1 seed", "full runs with 3 seeds")
-    check_refused(reproduce("sweep", "--quick", "--seeds", 2, "--out", tmp_path), tmp_path, "quick runs with 2 seeds")
+    (tmp_path / "settings.json").write_text('{"quick": true, "seeds": 2}')
+    check_refused(reproduce("sweep", "--out", tmp_path), tmp_path, "quick runs with 2 seeds", "full runs with 3 seeds")
+    check_refused(reproduce("sweep", "--quick", "--seeds", 1, "--out", tmp_path), tmp_path, "not of quick runs with 1 seed")
     (tmp_path / "settings.json").write_text("{")
     check_refused(reproduce("sweep", "--quick", "--out", tmp_path), tmp_path, "damaged")
     (tmp_path / "settings.json").rename(tmp_path / "notes.txt")

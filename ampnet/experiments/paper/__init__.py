@@ -6,7 +6,7 @@ A reproduction has `NAME`, `ABOUT`, a line on what it shows, and `reproduce(lab)
 
 from importlib import import_module
 
-NAMES = ("table1", "convergence", "sweep", "replicas", "staleness")   # in the order of `all`
+NAMES = ("table1", "fig1", "convergence", "sweep", "replicas", "staleness", "devices")   # in the order of `all`
 
 
 def find(name):

@@ -43,11 +43,13 @@ def reproduce(name, quick, out, seeds, data, tell) -> list[str]:
 
 
 def _take(folder, settings):
-    """Make the folder, or go on in one with the same settings."""
+    """Make the folder, or go on in one of the same kind, with as many seeds or more."""
     path = folder / SETTINGS
     if path.is_file():
         before = read_settings(folder)
-        if before != settings:
+        if before["quick"] == settings["quick"] and before["seeds"] < settings["seeds"]:
+            write_atomically(path, json.dumps(settings).encode())
+        elif before != settings:
             raise SettingError(f"{folder}: holds results of {_words(before)}, not of {_words(settings)}; give another --out")
         return
     if folder.is_dir() and any(folder.iterdir()):
