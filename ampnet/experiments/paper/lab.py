@@ -48,7 +48,8 @@ class Lab:
     def __exit__(self, *_):
         """Also of a reproduction that was interrupted: what it wrote until then is described."""
         self._write_json(CONTENTS, list(self._contents.values()))
-        lines = [line for label, commands in self._rows.items() for line in (f"# {label}", *commands, "")]
+        lines = [f"ampnet reproduce {self.name}{' --quick' * self.quick} --seeds {len(self.seeds)}", ""]
+        lines += [line for label, commands in self._rows.items() for line in (f"# {label}", *commands, "")]
         write_atomically(self.out / COMMANDS, "\n".join(lines).encode())
 
     # ---- training
