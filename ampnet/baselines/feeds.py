@@ -63,11 +63,11 @@ class Trees(Feed):
 
 
 class GraphFeed(Feed):
-    """Graphs joined to one, as `prepare` makes them of `Graphs` and their count."""
+    """Graphs joined to one, as `prepare` makes them of `Graphs` and their count; targets: the column `answer` or `target`."""
 
-    def __init__(self, instances, types, prepare):
-        is_answer = "answer" in instances.columns
-        targets = whole(instances["answer"]) if is_answer else torch.from_numpy(instances["target"].values[:, 0])
+    def __init__(self, instances, types, prepare, targets):
+        column = instances[targets]
+        targets = whole(column) if targets == "answer" else torch.from_numpy(column.values[:, 0])
         super().__init__([np.arange(len(instances))], targets)
         self.graphs, self.prepare = GraphSet(instances, types), prepare
 

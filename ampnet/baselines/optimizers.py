@@ -4,11 +4,11 @@ import torch
 from torch import nn
 
 FUSED = {"sgd": torch.optim.SGD, "momentum": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.Adam}
-SPARSE = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.SparseAdam}
+SPARSE = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad}
 
 
 def takes_sparse(name, weight_decay=0.0, clip=0.0):
-    """Whether gradients may be sparse: PyTorch has no momentum, decay or norm for those."""
+    """Whether gradients may be sparse: others need dense ones, and so do decay and norms."""
     return name in SPARSE and not weight_decay and not clip
 
 

@@ -68,8 +68,8 @@ def _graph_model(edges, readout):
     return make
 
 
-def _graph_feed(instances, model, meta):
-    return GraphFeed(instances, meta["edge_types"], model.prepare)
+def _graph_feed(targets):
+    return lambda instances, model, meta: GraphFeed(instances, meta["edge_types"], model.prepare, targets)
 
 
 RECIPES = {
@@ -83,9 +83,9 @@ RECIPES = {
         _tree_lstm, _tree_model, lambda instances, model, meta: Trees(instances, model.prepare), ACCURACY,
         batch=25, evaluation=200),
     "babi15": Recipe(
-        _selecting, _graph_model(Gathered, Select), _graph_feed, ACCURACY,
+        _selecting, _graph_model(Gathered, Select), _graph_feed("answer"), ACCURACY,
         batch=10, evaluation=250),
     "qm9": Recipe(
-        _regressing, _graph_model(ByType, Regress), _graph_feed, ERROR,
+        _regressing, _graph_model(ByType, Regress), _graph_feed("target"), ERROR,
         batch=25, evaluation=128, unit=lambda meta: meta["std"]),
 }

@@ -9,12 +9,13 @@ from .contest import Batch
 from .torch_peer import contestant
 
 FORMS = {"by type": graph.ByType, "gathered": graph.Gathered, "dense": graph.Dense}
+READOUTS = (("answer", graph.Select, ACCURACY), ("target", graph.Regress, ERROR))
 
 
 def graph_network(name, sample, ours, work, form, batch):
-    readout, objective = (graph.Select, ACCURACY) if "answer" in sample.instances.columns else (graph.Regress, ERROR)
+    targets, readout, objective = next(kind for kind in READOUTS if kind[0] in sample.instances.columns)
     types = sample.meta["edge_types"]
     model = graph.GraphNetwork(ours, sample.options["steps"], types, FORMS[form], readout)
-    feed = GraphFeed(sample.instances, types, model.prepare)
+    feed = GraphFeed(sample.instances, types, model.prepare, targets)
     batches = [Batch(numbers, len(numbers), feed.batch(numbers)) for numbers in consecutive(len(sample.instances), batch)]
     return contestant(name, model, objective.loss, batches, work.optimizer, work.lr)
