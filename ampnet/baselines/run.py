@@ -98,7 +98,7 @@ class Learner:
         self.model = recipe.model(graph.parameters, config, data.meta)
         self.optimizers = optimizers_of(self.model, s.optimizer, s.lr * recipe.rate, s.momentum, s.weight_decay)
         self.train, self.valid = (recipe.feed(instances, self.model, data.meta) for instances in (data.train, data.valid))
-        self.batch, self.total = config.model.get("batch", recipe.batch), epochs * self.instances
+        self.batch, self.total = recipe.batch or config.model["batch"], epochs * self.instances
         self._set_rate(0)   # compiles the schedule before anything is timed
 
     def epoch(self, number):
