@@ -15,12 +15,12 @@ from .errors import (
     SettingError,
 )
 
-_PARTS = ("datasets", "experiments", "graphs", "testing", "training")
+_PARTS = ("baselines", "datasets", "experiments", "graphs", "testing", "training")
 _FROM_TRAINING = ("Trainer", "evaluate", "predict")
 
 __all__ = [
     "AmpnetError", "CheckpointError", "DataError", "DivergenceError", "GraphError", "OperationError", "SettingError",
-    "Trainer", "__version__", "datasets", "evaluate", "experiments", "graphs", "predict", "testing", "training"]
+    "Trainer", "__version__", "baselines", "datasets", "evaluate", "experiments", "graphs", "predict", "testing", "training"]
 
 
 def __getattr__(name):

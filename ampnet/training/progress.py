@@ -18,8 +18,9 @@ def show_further(row):
 def epoch_line(metrics, epochs):
     """`epoch 3/30  train loss 0.412  accuracy 86.1 %  valid 90.3 %  41,200 instances/s  3.1 s`"""
     name = metrics["metric_name"]
-    parts = [f"epoch {metrics['epoch']}/{epochs}", f"train loss {metrics['train_loss']:.4g}",
-             f"{name} {show(name, metrics['train_metric'])}"]
+    parts = [f"epoch {metrics['epoch']}/{epochs}", f"train loss {metrics['train_loss']:.4g}"]
+    if "train_metric" in metrics:
+        parts.append(f"{name} {show(name, metrics['train_metric'])}")
     if "valid_metric" in metrics:
         parts.append(f"valid {show(name, metrics['valid_metric'])}")
         parts += filter(None, [show_further(metrics).strip()])

@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .batches import consecutive, join_graphs, of_equal_length, whole
+from ampnet.baselines.batches import GraphSet
+
+from .batches import consecutive, of_equal_length, whole
 from .contest import Batch
 from .jax_peer import contestant, copied, cross_entropy, descend, from_update, on_device
 
@@ -156,10 +158,10 @@ def graph_network(name, sample, ours, work, form, batch):
         nodes = len(graphs.graph) if column == "answer" else _round_up(len(graphs.graph), NODES[several])
         return nodes, _round_up(len(source), EDGES[several])
 
-    batches = []
+    batches, every = [], GraphSet(sample.instances, types)
     for numbers in consecutive(len(sample.instances), batch):
-        graphs, wanted = join_graphs(sample, numbers), np.concatenate(sample.arrays(column, numbers))[:, 0]
-        source, target, kind = graphs.edges
+        graphs, wanted = every.join(numbers), np.concatenate(sample.arrays(column, numbers))[:, 0]
+        source, target, kind = graphs.source, graphs.target, graphs.kind
         nodes, edges = nodes_and_edges(graphs, source)
         missing = nodes - len(graphs.graph)
         x = np.pad(graphs.annotation, ((0, missing), (0, 0)))
