@@ -193,7 +193,7 @@ def graph(task, out, placement, file, **options):
     """Draw TASK's graph of nodes, each in the colour of its worker."""
     from .experiments import picture
     given = {name: value for name, value in options.items() if value is not None}
-    text = picture.draw(task, given, file, placement, out, tell)
+    text = picture.draw(task, given, file, placement, out)
     if text is not None:
         click.echo(text, nl=False)
 

@@ -5,6 +5,7 @@ import platform
 from importlib.metadata import version
 
 from ..training.config import versions
+from . import TASKS
 
 SIMD = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512vl", "neon", "sve")
 
@@ -16,6 +17,7 @@ def describe() -> dict:
     from threadpoolctl import threadpool_info
 
     from ..kernels import CACHE_FOLDER, cache
+    warm = ", ".join(task for task in TASKS if cache.is_warm(CACHE_FOLDER, task))
     found = versions() | {name: version(name) for name in ("llvmlite", "scipy")}
     features = llvm.get_host_cpu_features()
     blas = [f"{p['internal_api']} {p.get('version') or ''} ({p['num_threads']} threads)"
@@ -27,7 +29,7 @@ def describe() -> dict:
         "cores": f"{usable_cores()} usable of {os.cpu_count()}",
         "simd": ", ".join(name for name in SIMD if features.get(name)) or "none known",
         "blas": ", ".join(blas) or "none",
-        "kernels": f"{CACHE_FOLDER} ({'warm' if cache.is_warm(CACHE_FOLDER) else 'cold'})",
+        "kernels": f"{CACHE_FOLDER} ({f'warm for {warm}' if warm else 'cold'})",
     }
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from ..errors import SettingError
 from . import find
-from .run import layers_of, load_compiled
+from .run import layers_of
 
 ENDINGS = (".mmd", ".dot", ".svg", ".png")
 
 
-def draw(task, options, file=None, placement=None, out=None, tell=None):
+def draw(task, options, file=None, placement=None, out=None):
     """Draw into the file `out`, or return the Mermaid text where that is None.
 
     options: of the task by name; file: TOML laid over its defaults; placement: file as in `run.plan`, without which the
@@ -26,7 +26,6 @@ def draw(task, options, file=None, placement=None, out=None, tell=None):
     if placement is not None and "workers" not in options:
         config = _as_many_workers_as_placed(config)
     data = task.load_data(config.data, config)
-    load_compiled(tell)
     drawing = _describe(task.build(config.model, data.meta), config)
     from ..graphs.drawing import WRITERS
     content = WRITERS[ending](drawing)

@@ -8,6 +8,7 @@
 """
 
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -90,10 +91,10 @@ def _as_recorded(config, record, replay):
 def _prepare(config, task, tell):
     """(the config with its placement, data, trainer); all that is slow, and nothing that is written."""
     data = load_data(config)
-    load_compiled(tell)
-    from ..training.trainer import Trainer
-    model = task.build(config.model, data.meta)
-    trainer = Trainer(model, config.placement, **config.settings.as_dict())
+    with compiling(task, tell):
+        from ..training.trainer import Trainer
+        model = task.build(config.model, data.meta)
+        trainer = Trainer(model, config.placement, **config.settings.as_dict())
     for instances in (data.train, data.valid):
         model.check_data(instances)
     return replace(config, placement=trainer.place(data.train)), data, trainer
@@ -113,14 +114,14 @@ def _observer(progress, train, quiet, write):
     return progress.Lines(write)
 
 
-def load_compiled(tell=None):
-    """Import the compiled parts, and say so where that takes long."""
+@contextmanager
+def compiling(task, tell=None):
+    """Around what compiles the kernels of a task; says so where it takes long."""
     from ..kernels import CACHE_FOLDER, cache
-    if tell is not None and not cache.is_warm(CACHE_FOLDER):
-        tell("compiling kernels (once, about 40 seconds) ...")
-    from .. import graphs  # noqa: F401
-    from ..training import trainer  # noqa: F401
-    cache.mark_warm(CACHE_FOLDER)
+    if tell is not None and not cache.is_warm(CACHE_FOLDER, task.name):
+        tell("compiling kernels (once, half a minute) ...")
+    yield
+    cache.mark_warm(CACHE_FOLDER, task.name)
 
 
 def last_checkpoint(folder) -> str:
@@ -170,11 +171,11 @@ def _evaluate_run(run_dir, split, data, tell):
     instances = getattr(dataset, split)
     if instances is None:
         raise DataError(f"{task.name} has no {split} split")
-    load_compiled(tell)
-    from ..training import checkpoint
-    from ..training.evaluation import evaluate
-    model = task.build(config.model, dataset.meta)
-    position = checkpoint.load_parameters(parameters, model)
-    s = config.settings
-    return {"task": task.name, "split": split, "parameters": str(parameters), "epoch": position["epoch"],
-            **evaluate(model, instances, s.workers, s.max_batch, task.metrics_for(dataset.meta))}
+    with compiling(task, tell):
+        from ..training import checkpoint
+        from ..training.evaluation import evaluate
+        model = task.build(config.model, dataset.meta)
+        position = checkpoint.load_parameters(parameters, model)
+        s = config.settings
+        return {"task": task.name, "split": split, "parameters": str(parameters), "epoch": position["epoch"],
+                **evaluate(model, instances, s.workers, s.max_batch, task.metrics_for(dataset.meta))}

@@ -57,7 +57,7 @@ class Machine:
         return NodeSpec(
             node.name, record, [(s.node.number, s.port) for s in node.inputs],
             [(o.target[0].number, o.target[1]) for o in node.outputs], node.is_source,
-            None if node.refresh is None else node.refresh.ctypes, alive)
+            None if node.refresh is None else node.refresh.ctypes, tuple(node.parameters), alive)
 
     def optimizer(self, name="sgd", lr=0.01, momentum=0.9, beta2=0.999, epsilon=None, weight_decay=0.0, clip=0.0,
                   schedule="constant", total=0, warmup=0, step_every=0, step_factor=0.1):
@@ -99,11 +99,15 @@ class Machine:
         return run
 
     def _lay_out_predictions(self, instances):
+        """A loss and its copies write into one array."""
         predictions = {}
         for node, spec in zip(self.graph.nodes, self.engine.nodes, strict=True):
             if node.is_loss:
-                rows = np.full((instances.columns[node.column].rows, node.prediction_width), np.nan, np.float32)
-                predictions[node.name], spec.record["predictions"] = rows, rows.ctypes.data
+                name = (node.original or node).name
+                if name not in predictions:
+                    rows = instances.columns[node.column].rows
+                    predictions[name] = np.full((rows, node.prediction_width), np.nan, np.float32)
+                spec.record["predictions"] = predictions[name].ctypes.data
         return predictions
 
     def average_replicas(self):

@@ -1,19 +1,19 @@
 """Replicas: copies of a model's nodes that learn side by side on different workers.
 
-Everything between the sources and the losses is copied. A Cond on the instance picks the copy where a message comes in, so
-that an instance stays with one copy from beginning to end; a Phi joins what the copies send on. Copies start from the same
-values, update themselves on their own, and are averaged from time to time (the trainer does, at the end of each epoch).
+Everything but the sources is copied, the losses too: a Cond on the instance picks the copy where a message comes in, and the
+instance stays with it, on one worker, from beginning to end. Copies start from the same values, update themselves on their
+own, and are averaged from time to time (the trainer does, at the end of each epoch). Losses count for themselves, and are added up.
 """
 
 import numpy as np
 
 from ..errors import GraphError
-from .nodes.control import Cond, Phi
+from .nodes.control import Cond
 from .nodes.node import Output
 
 
 def replicate(graph, replicas):
-    """Change a graph so that it has `replicas` copies of all nodes but sources and losses; returns the graph.
+    """Change a graph so that it has `replicas` copies of all nodes but sources; returns the graph.
 
     Its parameters keep their names, and are those of the first copy.
     """
@@ -28,7 +28,7 @@ def replicate(graph, replicas):
     def pick(s):
         return s.instance % replicas
 
-    originals = [node for node in graph.nodes if not (node.is_source or node.is_loss)]
+    originals = [node for node in graph.nodes if not node.is_source]
     copies = {node: [node, *(node.copy(f"{node.name}-{r + 1}", r) for r in range(1, replicas))] for node in originals}
     nodes = []
     for node in graph.nodes:
@@ -40,9 +40,6 @@ def replicate(graph, replicas):
             if source.node in copies:
                 for copy, before in zip(copies[node][1:], copies[source.node][1:], strict=True):
                     _wire(before.outputs[source.port], copy, port)
-        for output in node.outputs:
-            if output.target[0] not in copies:
-                nodes.insert(nodes.index(output.target[0]), _join_copies(output, copies[node]))
     _adopt(graph, nodes)
     graph.replicas = replicas
     return graph
@@ -53,11 +50,9 @@ def _wire(output, node, port):
 
 
 def _pick_copy(source, copies, pick, replicas):
-    """A Cond between a source and the copies of what it feeds; what it feeds may be a loss, which has none."""
+    """A Cond between a source and the copies of what it feeds."""
     output = source.outputs[0]
     target, port = output.target
-    if target not in copies:
-        raise GraphError(f"'{source.name}' feeds a loss directly: there is nothing to copy")
     cond = Cond(pick, outputs=replicas, name=f"pick-{source.name}")
     cond.outputs = [Output(cond, r, source.width) for r in range(replicas)]
     for r, copy in enumerate(copies[target]):
@@ -65,17 +60,6 @@ def _pick_copy(source, copies, pick, replicas):
     cond.inputs = [None]
     _wire(output, cond, 0)
     return cond
-
-
-def _join_copies(output, copies):
-    """A Phi between the copies of a node and what only one node takes."""
-    target, port = output.target
-    phi = Phi(name=f"join-{output.node.name}-{output.port}")
-    phi.outputs, phi.inputs = [Output(phi, 0, output.width)], [None] * len(copies)
-    for r, copy in enumerate(copies):
-        _wire(copy.outputs[output.port], phi, r)
-    _wire(phi.outputs[0], target, port)
-    return phi
 
 
 def _adopt(graph, nodes):

@@ -105,15 +105,15 @@ def configure() -> Path:
     return folder
 
 
-def is_warm(folder: Path) -> bool:
-    """True when every kernel was compiled and stored by an earlier run."""
-    return (folder / "complete").exists()
+def is_warm(folder: Path, task: str) -> bool:
+    """True when the kernels of a task were compiled and stored by an earlier run."""
+    return (folder / f"{task}.complete").exists()
 
 
-def mark_warm(folder: Path) -> None:
-    """Remember that all kernels are stored; a folder that cannot be written is no error."""
+def mark_warm(folder: Path, task: str) -> None:
+    """Remember that the kernels of a task are stored; a folder that cannot be written is no error."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "complete").touch()
+        (folder / f"{task}.complete").touch()
     except OSError:
         pass

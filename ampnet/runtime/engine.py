@@ -41,6 +41,7 @@ REASONS = {
     m.NO_MEMORY: "no memory",
     m.NO_DATA: "the data has no row for this state",
     m.NOT_AS_RECORDED: "the recorded order does not fit this run",
+    m.TOO_LARGE: "weights have grown beyond all use (a root mean square of 10,000)",
 }
 
 
@@ -54,6 +55,7 @@ class NodeSpec:
     successors: list[tuple[int, int]]     # an input (node, port) for each output
     is_source: bool = False
     refresh: object = None                # callable of the node's refresh operation
+    parameters: tuple[str, ...] = ()      # their names
     alive: tuple = ()                     # what the record points to
 
 
@@ -118,6 +120,7 @@ class Engine:
 
     def __init__(self, nodes, workers=1, fills=(-1,) * m.STATE_FIELDS, max_batch=128, coalesce=True, trace=0, lanes=1):
         self.nodes, self.worker_count, self.lanes = nodes, workers, lanes
+        self._compiled = [f.ctypes for f in (run_worker, update, clear_worker, clear_node)]   # now, not in the midst of a run
         self.memory = _Memory()
         self.inputs = sum(len(n.predecessors) for n in nodes)
         self.ports = self.inputs + sum(len(n.successors) for n in nodes)
@@ -245,6 +248,7 @@ class Engine:
         for node in self.nodes:
             if training and node.refresh is not None:
                 node.refresh(self._worker(0), node.record.ctypes.data, 0, 0)   # weights may have been loaded since
+            node.record["failed_parameter"] = -1
             for name in ("loss", "error", "correct", "targets", "gradients", "staleness"):
                 node.record[name] = 0
         return orders, lanes, table, slot_tables, pending, columns, row_index
@@ -259,7 +263,7 @@ class Engine:
     def _work(self, observe):
         """Start the workers, watch, join; on an error or an interruption stop them first."""
         workers = [self._worker(number) for number in range(self.worker_count)]
-        crew = Crew(lambda worker: run_worker.ctypes(worker, update.address), workers, "ampnet-worker")
+        crew = Crew(lambda worker: run_worker.ctypes(worker, update.address, 0, 0), workers, "ampnet-worker")
         try:
             crew.start()
             quiet, before = 0, None
@@ -295,14 +299,18 @@ class Engine:
 
     def _failure(self):
         e = self.engine[0]
-        name = self.nodes[int(e["failed_node"])].name
+        node = self.nodes[int(e["failed_node"])]
+        name = node.name
         where = ("forward", "backward", "update")[int(e["failed_direction"])]
         status = int(e["failed_status"])
         reason = REASONS.get(status, f"its operation returned status {status}")
         state = e["failed_state"]
+        if where == "update":
+            number = int(node.record["failed_parameter"][0])
+            reason = f"parameter '{node.parameters[number]}': {reason}" if 0 <= number < len(node.parameters) else reason
         text = (f"node '{name}', {where}, instance {state[0]} (state {state[1:].tolist()}), "
                 f"update {int(e['failed_version']) + 1}: {reason}")
-        error = (DivergenceError if status == m.NOT_FINITE else OperationError)(text)
+        error = (DivergenceError if status in (m.NOT_FINITE, m.TOO_LARGE) else OperationError)(text)
         error.node, error.instance, error.direction, error.status = name, int(state[0]), where, status
         error.update = int(e["failed_version"]) + 1
         return error

@@ -8,6 +8,8 @@ A block has one owner and is freed by who consumes it. An operation gets its mes
 new ones with `send`: they go to the worker's outbox, which the worker loop empties after the operation.
 """
 
+from functools import cached_property
+
 import numpy as np
 from numba import cfunc, types
 
@@ -32,7 +34,8 @@ PAYLOAD = LINE      # offset of the payload
 FORWARD, BACKWARD = 0, 1
 
 # What an operation returns: 0, or why it failed.
-DONE, NOT_FINITE, NO_ACTIVATION, WRONG_SHAPE, WRONG_ROUTE, SAME_STATE, NO_MEMORY, NO_DATA, NOT_AS_RECORDED = range(9)
+DONE, NOT_FINITE, NO_ACTIVATION, WRONG_SHAPE, WRONG_ROUTE, SAME_STATE, NO_MEMORY, NO_DATA, NOT_AS_RECORDED, \
+    TOO_LARGE = range(10)
 USER_FAILURE = 100  # operations of users may return this or more
 
 MESSAGE_DTYPE = np.dtype({
@@ -43,8 +46,33 @@ MESSAGE_DTYPE = np.dtype({
 MESSAGE = record(MESSAGE_DTYPE)
 
 OPERATION = types.int64(types.int64, types.int64, types.int64, types.int64)
-operation = cfunc(OPERATION, cache=True, nopython=True, error_model="numpy")
-"""Decorator of a node's compiled functions: `operation(worker, node, batch, count) -> status`, addresses all."""
+
+
+class Compiled:
+    """A C function from a Python one, compiled when it is first wanted: a task compiles what its nodes use.
+
+    `address`, and `ctypes` to call it from Python; both before any worker starts.
+    """
+
+    def __init__(self, function, signature):
+        self.function, self.signature, self.__doc__ = function, signature, function.__doc__
+
+    @cached_property
+    def _compiled(self):
+        return cfunc(self.signature, cache=True, nopython=True, error_model="numpy")(self.function)
+
+    @property
+    def address(self):
+        return self._compiled.address
+
+    @property
+    def ctypes(self):
+        return self._compiled.ctypes
+
+
+def operation(function):
+    """Decorator of a node's compiled functions: `operation(worker, node, batch, count) -> status`, addresses all."""
+    return Compiled(function, OPERATION)
 
 
 @helper

@@ -75,6 +75,7 @@ NODE_FIELDS = (
     "min_update_frequency",
     "gathered",          # gradients since the last update
     "version",           # updates so far
+    "failed_parameter",  # number of the one because of which an update failed, or -1
     "staleness",         # sum over gradients of the updates between forward and backward
     "delays",            # table of DELAYS counts: gradients with 0, 1, 2, ... updates between; the last: with as many or more
     "gradients",         # gradients so far in this run

@@ -2,8 +2,9 @@
 
 The update uses the mean over the gathered gradients (backward messages); the few left over at the end of an epoch weigh as
 much as those before, so their sum is divided by `min_update_frequency` too: a full step on a handful would be mostly noise.
-The norm that is needed for clipping is also
-the divergence guard: it is summed without fast-math, so a NaN or an infinity anywhere shows.
+
+The norm that is needed for clipping is also the divergence guard: it is summed without fast-math, so a NaN or an infinity
+anywhere shows. Gates and softmax keep losses finite however large weights grow, so now and then these are looked at too.
 """
 
 import math
@@ -12,11 +13,13 @@ from ..kernels import optimizers
 from .atomics import call_operation, load, load_acquire, store
 from .controller import RETIRED
 from .memory import helper, vector
-from .message import DONE, NOT_FINITE, operation
+from .message import DONE, NOT_FINITE, TOO_LARGE, operation
 from .order import agree
 from .records import ENGINE, NODE, OPTIMIZER, PARAMETER, WORKER
 
 UNLIMITED = 2**62   # the `min_update_frequency` of nodes that never update themselves
+LARGEST_WEIGHTS = 1e4     # root mean square over a matrix of weights; what learns stays far below
+LOOK_EVERY = 16           # updates
 
 
 @helper
@@ -63,6 +66,18 @@ def _step_parameter(optimizer, parameter, scale, rate, number):
     p.touched_count = 0
 
 
+@helper
+def _too_large(node):
+    """The number of the first matrix of weights that is beyond LARGEST_WEIGHTS, -1 if none is."""
+    n = NODE(node)
+    for i in range(n.parameter_count):
+        p = PARAMETER(load(n.parameters + 8 * i))
+        size = p.rows * p.cols
+        if p.rows > 1 and not optimizers.squared_norm(vector(p.value, size)) <= LARGEST_WEIGHTS * LARGEST_WEIGHTS * size:
+            return i
+    return -1
+
+
 @operation
 def update(worker, node, batch, count):
     """Apply what a node has gathered, through its hooks; a node that has gathered nothing is left alone."""
@@ -77,9 +92,11 @@ def update(worker, node, batch, count):
         return DONE
     total = 0.0
     for i in range(n.parameter_count):
-        total += _squared_norm(load(n.parameters + 8 * i))
-    if not math.isfinite(total):
-        return NOT_FINITE
+        squared = _squared_norm(load(n.parameters + 8 * i))
+        if not math.isfinite(squared):
+            n.failed_parameter = i
+            return NOT_FINITE
+        total += squared
     o = OPTIMIZER(e.optimizer)
     done = e.instances_before + agree(worker, load_acquire(engine + RETIRED))
     rate = optimizers.learning_rate(o.schedule, o.rate, done, o.total, o.warmup, o.step_every, o.step_factor)
@@ -90,6 +107,10 @@ def update(worker, node, batch, count):
         _step_parameter(e.optimizer, load(n.parameters + 8 * i), scale, rate, n.version + 1)
     n.gathered = 0
     n.version += 1
+    if n.version % LOOK_EVERY == 1:
+        n.failed_parameter = _too_large(node)
+        if n.failed_parameter >= 0:
+            return TOO_LARGE
     if n.refresh != 0:
         return call_operation(n.refresh, worker, node, 0, 0)
     return DONE

@@ -9,7 +9,6 @@
 """
 
 import numpy as np
-from numba import cfunc, types
 
 from .atomics import (
     atomic_exchange,
@@ -33,6 +32,7 @@ from .message import (
     STATE_FIELDS,
     copy_state,
     is_training,
+    operation,
     pass_back,
 )
 from .order import END, PAUSE, SERVE, START, is_repeating, peek, read, write
@@ -332,8 +332,8 @@ def repeat(worker, ready, updater):
             fail(worker, load(e.nodes), FORWARD, NOT_AS_RECORDED)
 
 
-@cfunc(types.int64(types.int64, types.int64), cache=True, nopython=True, error_model="numpy")
-def run_worker(worker, updater):
+@operation
+def run_worker(worker, updater, _, __):
     """Work until every instance is home or all are told to stop; `updater` is the address of the update operation."""
     w = WORKER(worker)
     node_count = ENGINE(w.engine).node_count

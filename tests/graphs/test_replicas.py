@@ -5,6 +5,7 @@ import ampnet
 from ampnet.errors import GraphError
 from ampnet.graphs import Graph, Linear, Machine, SoftmaxCrossEntropy, ggnn, rnn, tree_lstm
 from ampnet.graphs.replicas import average, replicate, spread
+from ampnet.runtime import order
 
 from .helpers import assert_equals_reference, gradients_of
 from .molecules import graph_columns, random_graph
@@ -56,6 +57,28 @@ def test_an_instance_stays_with_one_copy(lists):
     machine.gather_held()
     numbers = {n.name: n.number for n in copied.nodes}
     assert run.rows[:, numbers["cell"]].sum() > 0 and run.rows[:, numbers["cell-2"]].sum() == 0
+
+
+def test_an_instance_stays_on_one_worker(lists):
+    """From the source to the loss and back no message changes workers: each has but those of its own lane."""
+    copied = replicate(small_rnn(), 2).initialise(0)
+    machine = Machine(copied, 2)
+    run = machine.run(lists, max_active_keys=8, record=True)
+    machine.gather_held()
+    for log in run.order:
+        at = 0
+        while at < len(log):
+            assert log[at] >= order.MOST_WORKERS   # no message was taken from a worker
+            at += 5 if log[at] == order.START else 1
+    assert run.targets.sum() == len(lists)
+
+
+def test_predictions_of_copies_are_one_array(lists):
+    expected = ampnet.predict(small_rnn().initialise(2), lists)
+    got = ampnet.predict(replicate(small_rnn(), 3).initialise(2), lists, workers=2)
+    assert got.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(got[name], values, rtol=1e-4, atol=1e-5)
 
 
 def test_copies_go_to_different_workers():
@@ -114,10 +137,6 @@ def test_bad_requests():
     assert twice.replicas == 2 and len(twice.nodes) == len(replicate(small_rnn(), 2).nodes)
     with pytest.raises(GraphError, match="has 2 replicas already"):
         replicate(twice, 3)
-    g = Graph()
-    SoftmaxCrossEntropy("label")(g.matrix("x", 3))
-    with pytest.raises(GraphError, match="feeds a loss directly"):
-        replicate(g, 2)
     g = Graph()
     SoftmaxCrossEntropy("label")(Linear(3, 3)(g.matrix("x", 3)))
     assert replicate(g, 1).replicas == 1
