@@ -2,7 +2,8 @@
 
 Everything but the sources is copied, the losses too: a Cond on the instance picks the copy where a message comes in, and the
 instance stays with it, on one worker, from beginning to end. Copies start from the same values, update themselves on their
-own, and are averaged from time to time (the trainer does, at the end of each epoch). Losses count for themselves, and are added up.
+own, and are averaged from time to time (the trainer does, at the end of each epoch). Losses count for themselves, and are added
+up.
 """
 
 import numpy as np

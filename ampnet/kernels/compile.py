@@ -4,6 +4,7 @@ from numba import njit, types
 
 # Without nnan and ninf: with them LLVM may assume that NaN never happens, and a divergence guard would find nothing.
 FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
+WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}   # what only compiled code calls needs none
 
 
 def for_any_value(dispatcher):
@@ -18,6 +19,13 @@ def for_any_value(dispatcher):
 
 
 kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
+
+
+def part(function):
+    """Decorator of a part of kernels, which is compiled into them and cannot be called from Python."""
+    return for_any_value(njit(nogil=True, error_model="numpy", fastmath=FASTMATH, **WITHOUT_WRAPPERS)(function))
+
+
 # fastmath is named: left out, Numba would compile a callee with the flags of its first caller. A product and a sum may
 # become one operation, which rounds once instead of twice; nothing is reordered.
 exact_kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

@@ -17,7 +17,7 @@ Widths that are no multiple of 8 are finished by masked loads and stores, so not
 
 import numpy as np
 
-from .compile import kernel
+from .compile import kernel, part
 from .tiles import outer_tile, prefetch, product_tile, transpose_tile
 
 NEAR_BYTES, NEAR_D_BYTES = 14 << 10, 24 << 10  # shares of a first cache of 32 KiB
@@ -46,7 +46,7 @@ def row_addresses(matrix, table):
         table[r] = base + r * step
 
 
-@kernel
+@part
 def _narrow_panel(x, k, w, stride, y, rows, steps, column, width, accumulate):
     """Like `_panel` for up to 8 columns."""
     if width == 8:
@@ -76,7 +76,7 @@ def _narrow_panel(x, k, w, stride, y, rows, steps, column, width, accumulate):
         _p1m(x, k, w, stride, y, column, steps, accumulate, width)
 
 
-@kernel
+@part
 def _panel(x, k, w, stride, y, rows, steps, column, width, accumulate):
     """Columns [column, column + width), width <= 16, of 3 or more rows, in tiles as equal as they go; w is W[k, column]."""
     tiles = (rows + 5) // 6
@@ -101,7 +101,7 @@ def _panel(x, k, w, stride, y, rows, steps, column, width, accumulate):
         tiles -= 1
 
 
-@kernel
+@part
 def _few_rows(x, k, w, y, rows, steps, outer, accumulate):
     """All columns of 1, 2 or 3 rows; w is the address of W[k, 0]."""
     o = 0
@@ -128,7 +128,7 @@ def _few_rows(x, k, w, y, rows, steps, outer, accumulate):
         o += 8
 
 
-@kernel
+@part
 def _copy_panel(w, first, steps, column, width, panel):
     """panel[k] = W[first + k, column:column + width]."""
     for k in range(steps):
@@ -149,7 +149,7 @@ def product(x_rows, w, y_rows, rows, accumulate):
     accumulate: add to Y (1) or overwrite it (0).
     """
     inner, outer = w.shape
-    x, y, w0 = x_rows.ctypes.data, y_rows.ctypes.data, w.ctypes.data
+    x, y, w0 = np.int64(x_rows.ctypes.data), np.int64(y_rows.ctypes.data), np.int64(w.ctypes.data)
     if inner == 0 or outer == 0 or rows == 0:
         return
     is_far = 4 * inner * outer >= FAR_WEIGHT_BYTES
@@ -175,7 +175,7 @@ def product(x_rows, w, y_rows, rows, accumulate):
                 xi, yi = x + 8 * first, y + 8 * first
                 if pack:
                     _copy_panel(w, k, steps, o, width, panel)
-                    _panel(xi, k, panel.ctypes.data, 16, yi, count, steps, o, width, add)
+                    _panel(xi, k, np.int64(panel.ctypes.data), 16, yi, count, steps, o, width, add)
                 else:
                     if is_far:   # ask for the next columns now; they are too far apart for the processor to guess
                         for j in range(steps):
@@ -185,7 +185,7 @@ def product(x_rows, w, y_rows, rows, accumulate):
             chunks -= 1
 
 
-@kernel
+@part
 def _outer_panel(x, x_stride, d, d_stride, rows, g, outer, first, last, o, is_far):
     """Rows [first, last) and columns [o, o + 16), as far as there are any, of G += X.T @ D; x, d, g: addresses of the whole."""
     i, d = first, d + 4 * o
@@ -226,6 +226,7 @@ def outer_product(x, x_stride, d, d_stride, rows, g):
     inner, outer = g.shape
     if rows == 0:
         return
+    to = np.int64(g.ctypes.data)
     near = NEAR_D_BYTES // (4 * outer)   # rows of D that stay in the first cache
     is_near, is_far = near >= 24, 4 * inner * outer >= FAR_WEIGHT_BYTES
     most = near if is_near else max(24, NEAR_X_BYTES // (4 * inner))
@@ -237,10 +238,10 @@ def outer_product(x, x_stride, d, d_stride, rows, g):
         if is_near:
             for first in range(0, inner, 6):
                 for o in range(0, outer, 16):
-                    _outer_panel(xs, x_stride, ds, d_stride, n, g.ctypes.data, outer, first, min(inner, first + 6), o, is_far)
+                    _outer_panel(xs, x_stride, ds, d_stride, n, to, outer, first, min(inner, first + 6), o, is_far)
         else:
             for o in range(0, outer, 16):
-                _outer_panel(xs, x_stride, ds, d_stride, n, g.ctypes.data, outer, 0, inner, o, is_far)
+                _outer_panel(xs, x_stride, ds, d_stride, n, to, outer, 0, inner, o, is_far)
 
 
 @kernel
