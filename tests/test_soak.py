@@ -24,7 +24,7 @@ from ampnet.graphs import (
 from ampnet.testing import check_drained
 from tests.graphs.helpers import sequences
 
-MINUTES = float(os.environ.get("AMPNET_SOAK_MINUTES", "2"))
+MINUTES = float(os.environ.get("AMPNET_SOAK_MINUTES", "10"))
 WORKERS, KEYS, WIDTH = 8, 24, 24
 
 

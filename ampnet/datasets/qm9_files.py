@@ -225,7 +225,7 @@ def _text(path: Path) -> str:
 
 
 def _whole(text: str, where: str, what: str) -> int:
-    if not re.fullmatch(r"\s*\d{1,9}\s*", text):
+    if not re.fullmatch(r"[ \t\r\n]*\d{1,9}[ \t\r\n]*", text):
         raise DataError(f"{where}: expected {what}, found {text!r}")
     return int(text)
 

@@ -98,6 +98,9 @@ def _build(task, model_options, values):
         text("data", data)
     if placement is not None and not isinstance(placement, dict):
         raise SettingError(f"placement must be a table of node = worker, got {placement!r}")
+    for node, worker in (placement or {}).items():
+        if type(worker) is not int or worker < 0:
+            raise SettingError(f"placement of '{node}' must be the number of a worker, from 0 on, got {worker!r}")
     return RunConfig(task, settings, {name: values[name] for name in model_options}, values["epochs"], target,
                      values.get("limit"), data, placement, versions())
 

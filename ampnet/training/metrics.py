@@ -1,6 +1,8 @@
 """What an epoch is reported as: one JSON object a line in `metrics.jsonl`."""
 
 import json
+import resource
+import sys
 
 import numpy as np
 
@@ -66,8 +68,15 @@ def epoch_metrics(graph, epoch, train, valid, further, examples, valid_examples,
         "staleness_histogram": {n.name: _without_end(train.delays[n.number]) for n in with_parameters},
         "updates": {n.name: int(train.updates[n.number]) for n in with_parameters},
         "flops_per_second": flops(graph, train) / max(train.seconds, 1e-9),
+        "peak_memory": peak_memory(),
     }
     return row
+
+
+def peak_memory():
+    """The most memory this process ever had, in MiB."""
+    unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
 
 
 def _without_end(counts):

@@ -16,7 +16,7 @@ from ampnet.training.metrics import read_json_lines
 
 OPTIONS = {"workers": 2, "max_active_keys": 8, "min_update_frequency": 10, "lr": 3e-3, "lr_schedule": "cosine", "warmup": 30}
 TIMES = {"seconds", "train_seconds", "instances_per_second", "valid_instances_per_second", "messages_per_second", "busy",
-         "flops_per_second"}
+         "flops_per_second", "peak_memory"}
 
 
 def make(hidden=8, **options):

@@ -12,7 +12,7 @@ from ampnet.training.trainer import Observer
 
 KEYS = {"epoch", "seconds", "train_seconds", "train_loss", "train_metric", "valid_loss", "valid_metric", "metric_name",
         "instances", "instances_per_second", "valid_instances_per_second", "messages", "messages_per_second", "mean_rows",
-        "busy", "staleness", "staleness_histogram", "updates", "flops_per_second"}
+        "busy", "staleness", "staleness_histogram", "updates", "flops_per_second", "peak_memory"}
 
 
 def small():
