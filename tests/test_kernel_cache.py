@@ -214,3 +214,34 @@ def test_several_cold_starts_at_once_in_one_folder(tmp_path, processes):
             process.kill()
     assert_finishes(start(XDG_CACHE_HOME=tmp_path), folder)   # and what they left behind is whole
     assert not list(folder.rglob("*.tmp.*"))
+
+
+WATCHED = """
+from numba.core import event
+import ampnet
+data = ampnet.datasets.list_reduction.load(seed=0, train=30, valid=5)
+machine = ampnet.graphs.Machine(ampnet.graphs.rnn(embedding=4, hidden=4).initialise(0), 2, min_update_frequency=5)
+machine.optimizer("adam", 1e-3)
+passes = []
+
+class Watch(event.Listener):
+    def on_start(self, event):
+        passes.append(event)
+
+    def on_end(self, event):
+        pass
+
+event.register("numba:run_pass", Watch())
+machine.run(data.train, max_active_keys=4, record=True)
+machine.flush()
+machine.run(data.valid, training=False, max_active_keys=4)
+machine.forget()
+print("compiled", len(passes))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_nothing_is_compiled_once_workers_may_start(tmp_path):
+    out, errors = start(WATCHED, XDG_CACHE_HOME=tmp_path).communicate(timeout=1500)
+    assert out.split() == ["compiled", "0"], out + errors
