@@ -72,4 +72,4 @@ def test_placements_that_do_not_fit(tmp_path):
     path.write_text("cell = 0\n")
     check_one_line(ampnet("graph", "list-reduction", "--placement", path), 1, "'embedding' is missing")
     path.write_text(path.read_text().replace("0", "-1") + "".join(f"{name} = 0\n" for name in names if name != "cell"))
-    check_one_line(ampnet("graph", "list-reduction", "--placement", path), 1, "worker -1")
+    check_one_line(ampnet("graph", "list-reduction", "--placement", path), 1, "'cell'", "got -1")
