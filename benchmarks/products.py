@@ -111,7 +111,7 @@ class Rows:
     and put `aside` as for a weight gradient."""
 
     def __init__(self, rng, rows, width):
-        step = (LINE + (LINE << size_of(4 * width))) // 4
+        step = (LINE + (LINE << size_of.py_func(4 * width))) // 4
         blocks = allocate("f4", rows * step).reshape(rows, step)
         self.scattered = blocks[:, LINE // 4:LINE // 4 + width]
         self.matrix = rng.standard_normal((rows, width)).astype(np.float32)

@@ -17,7 +17,7 @@ Widths that are no multiple of 8 are finished by masked loads and stores, so not
 
 import numpy as np
 
-from .compile import kernel, part
+from .compile import kernel, kernel_part
 from .tiles import outer_tile, prefetch, product_tile, transpose_tile
 
 NEAR_BYTES, NEAR_D_BYTES = 14 << 10, 24 << 10  # shares of a first cache of 32 KiB
@@ -46,7 +46,7 @@ def row_addresses(matrix, table):
         table[r] = base + r * step
 
 
-@part
+@kernel_part
 def _narrow_panel(x, k, w, stride, y, rows, steps, column, width, accumulate):
     """Like `_panel` for up to 8 columns."""
     if width == 8:
@@ -76,7 +76,7 @@ def _narrow_panel(x, k, w, stride, y, rows, steps, column, width, accumulate):
         _p1m(x, k, w, stride, y, column, steps, accumulate, width)
 
 
-@part
+@kernel_part
 def _panel(x, k, w, stride, y, rows, steps, column, width, accumulate):
     """Columns [column, column + width), width <= 16, of 3 or more rows, in tiles as equal as they go; w is W[k, column]."""
     tiles = (rows + 5) // 6
@@ -101,7 +101,7 @@ def _panel(x, k, w, stride, y, rows, steps, column, width, accumulate):
         tiles -= 1
 
 
-@part
+@kernel_part
 def _few_rows(x, k, w, y, rows, steps, outer, accumulate):
     """All columns of 1, 2 or 3 rows; w is the address of W[k, 0]."""
     o = 0
@@ -128,7 +128,7 @@ def _few_rows(x, k, w, y, rows, steps, outer, accumulate):
         o += 8
 
 
-@part
+@kernel_part
 def _copy_panel(w, first, steps, column, width, panel):
     """panel[k] = W[first + k, column:column + width]."""
     for k in range(steps):
@@ -185,7 +185,7 @@ def product(x_rows, w, y_rows, rows, accumulate):
             chunks -= 1
 
 
-@part
+@kernel_part
 def _outer_panel(x, x_stride, d, d_stride, rows, g, outer, first, last, o, is_far):
     """Rows [first, last) and columns [o, o + 16), as far as there are any, of G += X.T @ D; x, d, g: addresses of the whole."""
     i, d = first, d + 4 * o

@@ -12,7 +12,7 @@ import numpy as np
 from numba import carray, from_dtype, njit, types
 from numba.extending import intrinsic
 
-from ..kernels.compile import WITHOUT_WRAPPERS, for_any_value
+from ..kernels.compile import part
 from .atomics import c_aligned_alloc, c_free, load, store
 
 LINE = 64            # bytes of a cache line
@@ -23,7 +23,7 @@ KEPT_BLOCKS = 4
 
 def helper(function):
     """Decorator of a function that is compiled into those that call it."""
-    return for_any_value(njit(nogil=True, error_model="numpy", **WITHOUT_WRAPPERS)(function))
+    return part(function)
 
 
 def record(dtype):
