@@ -105,12 +105,12 @@ def update(worker, node, batch, count):
     scale *= optimizers.clip_factor(total, scale, o.clip)
     for i in range(n.parameter_count):
         _step_parameter(e.optimizer, load(n.parameters + 8 * i), scale, rate, n.version + 1)
-    n.gathered = 0
-    n.version += 1
-    if n.version % LOOK_EVERY == 1:
+    if n.version % LOOK_EVERY == 0:
         n.failed_parameter = _too_large(node)
         if n.failed_parameter >= 0:
             return TOO_LARGE
+    n.gathered = 0
+    n.version += 1
     if n.refresh != 0:
         return call_operation(n.refresh, worker, node, 0, 0)
     return DONE
