@@ -48,18 +48,19 @@ MESSAGE = record(MESSAGE_DTYPE)
 OPERATION = types.int64(types.int64, types.int64, types.int64, types.int64)
 
 
-class Compiled:
-    """A C function from a Python one, compiled when it is first wanted: a task compiles what its nodes use.
+class operation:
+    """Decorator of a node's compiled functions: `operation(worker, node, batch, count) -> status`, addresses all.
 
-    `address`, and `ctypes` to call it from Python; both before any worker starts.
+    It is compiled when `address`, or `ctypes` to call it from Python, is first wanted, and that is before any worker starts: so
+    a task compiles what its nodes use.
     """
 
-    def __init__(self, function, signature):
-        self.function, self.signature, self.__doc__ = function, signature, function.__doc__
+    def __init__(self, function):
+        self.function, self.__doc__ = function, function.__doc__
 
     @cached_property
     def _compiled(self):
-        return cfunc(self.signature, cache=True, nopython=True, error_model="numpy")(self.function)
+        return cfunc(OPERATION, cache=True, nopython=True, error_model="numpy")(self.function)
 
     @property
     def address(self):
@@ -68,11 +69,6 @@ class Compiled:
     @property
     def ctypes(self):
         return self._compiled.ctypes
-
-
-def operation(function):
-    """Decorator of a node's compiled functions: `operation(worker, node, batch, count) -> status`, addresses all."""
-    return Compiled(function, OPERATION)
 
 
 @helper
