@@ -213,10 +213,12 @@ def info():
               "What is done there is not done again.")
 @click.option("--seeds", type=int, metavar="N", help="Runs of each row; default 3, with --quick 1.")
 @click.option("--data", metavar="DIR", help="Folder of the data files.")
-def reproduce(name, quick, out, seeds, data):
+@click.option("--jobs", type=int, default=1, show_default=True, metavar="N",
+              help="Runs on one core to train at a time; those on several cores still have the machine for themselves.")
+def reproduce(name, quick, out, seeds, data, jobs):
     """Measure a table or figure of the paper, or all of them."""
     from .experiments.paper import session
-    for line in session.reproduce(name, quick, out, seeds, data, tell):
+    for line in session.reproduce(name, quick, out, seeds, data, tell, jobs):
         click.echo(f"warning: {line}", err=True)
 
 

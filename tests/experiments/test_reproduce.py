@@ -20,7 +20,7 @@ SMALL = """
 from ampnet.experiments.paper import sizes
 from ampnet.cli import main
 sizes.QUICK["list-reduction"] = sizes.Size((4,), {"limit": 1000, "hidden": 8, "epochs": 12, "target": 1.0}, ())
-main(["reproduce", "replicas", "--quick", "--out", "%s"])
+main(["reproduce", "replicas", "--quick", "--out", "%s", "--jobs", "%d"])
 """
 
 
@@ -85,7 +85,8 @@ def test_results_of_another_mode_or_of_something_else_are_refused(tmp_path):
     check_refused(reproduce("sweep", "--quick", "--out", tmp_path), tmp_path, "damaged")
     (tmp_path / "settings.json").rename(tmp_path / "notes.txt")
     check_refused(reproduce("sweep", "--out", tmp_path), tmp_path, "no reproduction")
-    check_refused(reproduce("sweep", "--seeds", 0, "--out", tmp_path / "new"), tmp_path / "new", "seeds")
+    for option in ("--seeds", "--jobs"):
+        check_refused(reproduce("sweep", option, 0, "--out", tmp_path / "new"), tmp_path / "new", option[2:])
 
 
 def test_without_matplotlib_nothing_is_trained(tmp_path, monkeypatch):
@@ -97,15 +98,15 @@ def lines(path):
     return path.read_text().splitlines() if path.exists() else []
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interrupted_and_started_again(tmp_path, number, code):
-    process = start("-c", SMALL % tmp_path)
+@pytest.mark.parametrize("number, code, jobs", [(signal.SIGINT, 130, 1), (signal.SIGTERM, 143, 1), (signal.SIGINT, 130, 2)])
+def test_interrupted_and_started_again(tmp_path, number, code, jobs):
+    process = start("-c", SMALL % (tmp_path, jobs))
     wait_for(process, lambda: any(len(lines(path)) >= 3 for path in tmp_path.glob(f"runs/*/{METRICS}")))
     seconds, errors = stopped(process, number)
     assert process.returncode == code and seconds < SOON, (seconds, errors)
     assert "goes on from there" in errors.splitlines()[-1] and "Traceback" not in errors
     assert not list(tmp_path.glob(f"runs/*/{DONE}"))
-    again = start("-c", SMALL % tmp_path)
+    again = start("-c", SMALL % (tmp_path, jobs))
     _, errors = again.communicate(timeout=120)
     assert again.returncode == 0, errors
     done = [json.loads(path.read_text())["resumed"] for path in sorted(tmp_path.glob(f"runs/*/{DONE}"))]

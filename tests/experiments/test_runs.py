@@ -66,6 +66,24 @@ def test_rows_take_turns_and_a_diverging_one_says_so_once(lab, tiny, monkeypatch
     assert lab.train(tiny(**DIVERGING)).failed == results[1][0].failed
 
 
+def test_runs_beside_one_another_are_the_same_runs(lab, tiny, tmp_path, monkeypatch):
+    rows = [Row("one", "list-reduction", tiny().options), Row("another", "list-reduction", tiny(max_active_keys=2).options),
+            Row("diverging", "list-reduction", tiny(**DIVERGING).options),
+            Row("of two workers", "list-reduction", tiny(workers=2).options)]
+    alone = lab.train_rows(rows)
+    with Lab("a", True, [0, 1], tmp_path / "beside", None, lab.told.append, jobs=2) as other:
+        beside = other.train_rows(rows)
+    names = ("epoch", "valid_metric", "train_loss", "updates")
+    for row, again in zip(alone[:3], beside[:3], strict=True):   # two workers are not repeatable
+        assert [metrics(r, *names) for r in row] == [metrics(r, *names) for r in again]
+        assert [r.failed for r in row] == [r.failed for r in again]
+    done = [[json.loads((r.folder / DONE).read_text())["at_a_time"] for r in row] for row in beside]
+    assert done == [[2, 2]] * 3 + [[1, 1]]
+    refuse_training(monkeypatch)
+    with Lab("b", True, [0, 1], tmp_path / "beside", None, print, jobs=2) as other:
+        assert [[r.history for r in row] for row in other.train_rows(rows)] == [[r.history for r in row] for row in beside]
+
+
 def test_a_target_not_reached_is_noted_and_one_reached_is_timed(lab, tiny):
     missed, = lab.train_rows([Row("missed", "list-reduction", tiny(target=1.0).options)])
     assert note(missed).startswith("target not reached in 2 epochs by 2 of 2 seeds") and seconds_to_target(missed) is None

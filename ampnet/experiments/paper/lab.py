@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from ...errors import SettingError
 from ...training.checkpoint import write_atomically
-from . import machine, plots, runs, tables
-from .spec import AMPNET, Spec
+from . import beside, machine, plots, runs, sizes, tables
+from .spec import AMPNET, TORCH, Spec
 
 SETTINGS = "settings.json"   # of all reproductions: quick or not, and how many seeds
 CONTENTS, COMMANDS, MACHINE = "contents.json", "commands.txt", "machine.json"
@@ -30,11 +30,12 @@ class Lab:
     """For one reproduction, `name`, in the folder of all of them.
 
     quick: less data, fewer rows; seeds: list of ints; out: this reproduction's own Path, which exists; data: folder of the
-    data files or None; tell: takes a line of progress. Used in a `with`, which writes down commands, machine and contents.
+    data files or None; tell: takes a line of progress; jobs: runs of one worker to train at a time. Used in a `with`, which
+    writes down commands, machine and contents.
     """
 
-    def __init__(self, name, quick, seeds, folder, data, tell):
-        self.name, self.quick, self.seeds, self.data, self.tell = name, quick, list(seeds), data, tell
+    def __init__(self, name, quick, seeds, folder, data, tell, jobs=1):
+        self.name, self.quick, self.seeds, self.data, self.tell, self.jobs = name, quick, list(seeds), data, tell, jobs
         self.runs, self.out = Path(folder) / "runs", Path(folder) / name
         self.out.mkdir(parents=True, exist_ok=True)
         self.failed = []        # a line for each run that came to no end
@@ -69,13 +70,24 @@ class Lab:
         return self._note(result)
 
     def train_rows(self, rows) -> list[list[runs.Result]]:
-        """The runs of each row, one a seed. Rows take turns, seed by seed, so that a slow hour of the machine hits all."""
+        """The runs of each row of a task, one a seed.
+
+        Rows take turns, seed by seed, so that a slow hour of the machine hits all.
+        """
+        turns = [(i, rows[i].spec(seed)) for turn, seed in enumerate(self.seeds[:sizes.of(rows[0].task, self.quick).seeds])
+                 for i in (reversed(range(len(rows))) if turn % 2 else range(len(rows)))]
+        if self.jobs > 1:
+            self._train_beside([spec for _, spec in turns])
         results = [[] for _ in rows]
-        for turn, seed in enumerate(self.seeds):
-            numbers = range(len(rows))
-            for i in reversed(numbers) if turn % 2 else numbers:
-                results[i].append(self.train(rows[i].spec(seed), f"{rows[i].task}, {rows[i].label}"))
+        for i, spec in turns:
+            results[i].append(self.train(spec, f"{rows[i].task}, {rows[i].label}"))
         return results
+
+    def _train_beside(self, specs):
+        """Train those on one core that are not done, `jobs` at a time. Those on several cores stay for later."""
+        single = [(spec, self.runs / spec.directory, self._places[spec.task]) for spec in specs if spec.task in self._places
+                  and (spec.threads if spec.kind == TORCH else spec.config.settings.workers) == 1]
+        beside.train([run for run in single if runs.finished(*run[:2]) is None], self.jobs, self.tell)
 
     def _note(self, result):
         if result.failed is not None:

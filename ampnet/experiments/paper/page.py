@@ -25,7 +25,7 @@ from .table1 import NAME as TABLE1
 PAGE, RUNS = "README.md", "runs.csv"
 LARGEST_PICTURE = 300_000   # bytes, in a repository
 RUN_COLUMNS = ("directory", "task", "kind", "threads", "seed", "options", "epochs", "metric", "metric of each epoch",
-               "seconds of each epoch", "wall seconds", "date", "commit", "failed")
+               "seconds of each epoch", "wall seconds", "runs at a time", "date", "commit", "failed")
 
 
 def write(out):
@@ -60,8 +60,8 @@ def _run(path):
     options = " ".join(f"{name}={value}" for name, value in done["options"].items())
     return [path.parent.name, done["task"], done["kind"], done["threads"], done["seed"], options, len(history),
             history[0]["metric_name"] if history else None, _listed(row["valid_metric"] for row in history),
-            _listed(row["seconds"] for row in history), done["wall_seconds"], done["machine"]["date"],
-            done["machine"]["commit"], done["failed"]]
+            _listed(row["seconds"] for row in history), done["wall_seconds"], done.get("at_a_time", 1),
+            done["machine"]["date"], done["machine"]["commit"], done["failed"]]
 
 
 def _listed(numbers):
@@ -71,7 +71,8 @@ def _listed(numbers):
 def _render(out, prefix, settings):
     """The page. prefix: of links to files in `out`."""
     present = _present(out)
-    parts = [_head(settings, json.loads((out / present[-1] / MACHINE).read_text(encoding="utf-8")) if present else {})]
+    machine = json.loads((out / present[-1] / MACHINE).read_text(encoding="utf-8")) if present else {}
+    parts = [_head(settings, machine, tables.read(out / RUNS))]
     if TABLE1 in present:
         lines = verdicts.sentences(tables.read(out / TABLE1 / "table1.csv"))
         parts.append("## What it says\n\nAsynchronous training, by its fastest row on as many cores:\n\n"
@@ -82,12 +83,18 @@ def _render(out, prefix, settings):
     return "\n\n".join(parts) + "\n"
 
 
-def _head(settings, machine):
+def _head(settings, machine, runs):
     quick = ("**These are quick runs, on less data and to lower targets: they show that everything works, and say nothing "
              "about full size.**\n\n" if settings["quick"] else "")
     command = f"ampnet reproduce all{' --quick' * settings['quick']} --seeds {settings['seeds']}"
     return (f"# Reproduction of the paper's tables and figures\n\n{quick}Everything here was measured by `{command}`, and this "
-            f"page rendered from its CSVs.\n\n{_on(machine)}")
+            f"page rendered from its CSVs.{_beside(runs)}\n\n{_on(machine)}")
+
+
+def _beside(runs):
+    most = max((row["runs at a time"] for row in runs), default=1)
+    return "" if most == 1 else (f" To save time, runs on one core were trained up to {most} at a time, each in a process "
+                                 "of its own, and those on several cores alone.")
 
 
 def _on(machine):

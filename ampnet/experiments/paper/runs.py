@@ -81,10 +81,11 @@ def finished(spec, folder) -> Result | None:
     return Result(spec, tuple(_history(folder)), failed, folder)
 
 
-def train(spec, folder, data, tell) -> Result:
+def train(spec, folder, data, tell, beside=1) -> Result:
     """Train to the end, from the last checkpoint if there is one. What goes wrong in the run is told in the result.
 
-    data: folder of the data files, or None; tell: takes lines of progress. Interruptions are passed on.
+    data: folder of the data files, or None; tell: takes lines of progress; beside: runs at a time, for the record.
+    Interruptions are passed on.
     """
     if (folder / CONFIG).is_file():
         _check_same(spec, folder)
@@ -97,7 +98,7 @@ def train(spec, folder, data, tell) -> Result:
     except AmpnetError as error:     # of the disk or the data: the next start may do better
         failed, final = _line(error), False
     if final:
-        write_atomically(folder / DONE, _done(spec, failed, perf_counter() - started, resumed))
+        write_atomically(folder / DONE, _done(spec, failed, perf_counter() - started, resumed, beside))
     return Result(spec, tuple(_history(folder)), failed, folder)
 
 
@@ -142,8 +143,8 @@ def _check_same(spec, folder):
                                "give another --out, or remove that folder")
 
 
-def _done(spec, failed, seconds, resumed):
+def _done(spec, failed, seconds, resumed, beside):
     return json.dumps({
         "task": spec.task, "kind": spec.kind, "seed": spec.seed, "threads": spec.threads, "options": spec.changed,
-        "command": spec.command, "failed": failed, "wall_seconds": round(seconds, 3), "resumed": resumed,
+        "command": spec.command, "failed": failed, "wall_seconds": round(seconds, 3), "resumed": resumed, "at_a_time": beside,
         "machine": machine.describe()}, indent=1).encode()

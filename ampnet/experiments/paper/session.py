@@ -13,18 +13,20 @@ from .lab import SETTINGS, Lab, read_settings
 SEEDS_FULL, SEEDS_QUICK = 3, 1
 
 
-def reproduce(name, quick, out, seeds, data, tell) -> list[str]:
+def reproduce(name, quick, out, seeds, data, tell, jobs=1) -> list[str]:
     """Run the reproduction `name`, or "all".
 
     out: folder, or None for `runs/reproduction`, with `-quick`; seeds: how many, or None; data: folder of the data files, or
-    None; tell: takes lines of progress. Returns a line for each run that came to no end. Raises SettingError, before anything
-    is trained, where matplotlib is missing or the folder holds something else.
+    None; tell: takes lines of progress; jobs: runs on one worker to train at a time. Returns a line for each run that came to
+    no end. Raises SettingError, before anything is trained, where matplotlib is missing, a number is too small, or the folder
+    holds something else.
     """
     plots.check()
     if seeds is None:
         seeds = SEEDS_QUICK if quick else SEEDS_FULL
-    if seeds < 1:
-        raise SettingError(f"seeds must be a whole number of at least 1, got {seeds}")
+    for what, number in (("seeds", seeds), ("jobs", jobs)):
+        if number < 1:
+            raise SettingError(f"{what} must be a whole number of at least 1, got {number}")
     folder = Path(out) if out is not None else Path("runs") / f"reproduction{'-quick' * quick}"
     _take(folder, {"quick": quick, "seeds": seeds})
     failed = []
@@ -32,7 +34,7 @@ def reproduce(name, quick, out, seeds, data, tell) -> list[str]:
         module = find(each)
         tell(f"{each}: {module.ABOUT}")
         try:
-            with Lab(each, quick, range(seeds), folder, data, tell) as lab:
+            with Lab(each, quick, range(seeds), folder, data, tell, jobs) as lab:
                 module.reproduce(lab)
         except (KeyboardInterrupt, Terminated) as stop:
             stop.args = (f"what is done is in {folder}; the same command goes on from there",)

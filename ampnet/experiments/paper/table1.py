@@ -11,7 +11,7 @@ NAME = "table1"
 ABOUT = "Epochs and seconds to each task's target: synchronous, asynchronous, and batched PyTorch."
 SYNCHRONOUS, ASYNCHRONOUS, PYTORCH = "synchronous", "asynchronous", "PyTorch"
 COLUMNS = ("task", "metric", "target", "training", "max_active_keys", "min_update_frequency", "replicas", "workers",
-           "coalescing", "epochs to target", "seconds to target", "training instances/s", "validation instances/s",
+           "coalescing", "seeds", "epochs to target", "seconds to target", "training instances/s", "validation instances/s",
            "speed-up", "note")
 CAPTION = (
     "Median over the seeds, and the range. Seconds to target: of all epochs up to the one that reached it, each with its "
@@ -70,7 +70,7 @@ def _cells(row, results, synchronous):
     s = config.settings
     own = ((s.max_active_keys, s.min_update_frequency, s.replicas, s.workers, s.coalesce) if row.kind == AMPNET
            else (None, None, None, row.threads, None))
-    return [row.task, results[0].metric, config.target, row.label, *own,
+    return [row.task, results[0].metric, config.target, row.label, *own, len(results),
             epochs_to_target(results), seconds,
             spread(result.typical("instances_per_second") for result in results),
             spread(result.typical("valid_instances_per_second") for result in results),
