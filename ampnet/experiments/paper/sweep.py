@@ -5,10 +5,10 @@ import math
 from . import plots, sizes
 from .lab import Row
 from .table1 import epochs_to_target, note, seconds_to_target
-from .tables import Spread, spread
+from .tables import Spread, show, spread
 
 NAME = "sweep"
-ABOUT = "max_active_keys against min_update_frequency on list reduction, with 2 replicas on 2 workers."
+ABOUT = "max_active_keys against min_update_frequency on list reduction, with 2 replicas on 2 workers, at a constant rate."
 TASK = "list-reduction"
 MEASURES = ("epochs to target", "seconds to target", "training instances/s", "mean staleness")
 COLUMNS = ("max_active_keys", "min_update_frequency", *MEASURES, "note")
@@ -22,8 +22,9 @@ def reproduce(lab):
                  spread(r.staleness for r in runs)] for runs in results]
     lab.write_table("sweep", COLUMNS, [[*cell, *numbers, note(runs)]
                                        for cell, numbers, runs in zip(cells, measured, results, strict=True)],
-                    "Median over the seeds, and the range. Seconds as in table1. Staleness: updates of a node between forward "
-                    "and backward, the mean over the gradients of the node where it is largest.")
+                    f"Target {show(results[0][0].target)}. Median over the seeds, and the range. Seconds as in table1. "
+                    "Staleness: updates of a node between forward and backward, the mean over the gradients of the node where "
+                    "it is largest.")
     maps = {name: _grid([numbers[i] for numbers in measured], len(keys)) for i, name in enumerate(MEASURES)}
     limit = results[0][0].spec.config.epochs
     lab.save(_draw(maps, keys, frequencies, limit), "sweep",
@@ -33,7 +34,8 @@ def reproduce(lab):
 
 def _row(quick, keys, frequency):
     options = {"max_active_keys": keys, "min_update_frequency": frequency, "replicas": 2, "workers": 2}
-    return Row(f"{keys} in flight, {frequency} gradients an update", TASK, {**sizes.of(TASK, quick).options, **options})
+    others = sizes.QUICK[TASK].options if quick else sizes.SWEEP_OPTIONS
+    return Row(f"{keys} in flight, {frequency} gradients an update", TASK, {**others, **options})
 
 
 def _grid(spreads, rows):
