@@ -1,15 +1,18 @@
 """Runs of a reproduction: trained once, shared, gone on with, and failing without harm to the rest."""
 
 import json
+import shlex
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from ampnet.errors import SettingError
 from ampnet.experiments import run
 from ampnet.experiments.folder import CHECKPOINT, CONFIG
+from ampnet.experiments.paper import baseline, runs, sizes, table1
 from ampnet.experiments.paper.lab import Lab, Row
-from ampnet.experiments.paper.runs import DONE
+from ampnet.experiments.paper.runs import DONE, Result
 from ampnet.experiments.paper.spec import TORCH, Spec
 from ampnet.experiments.paper.table1 import note, seconds_to_target
 
@@ -82,6 +85,20 @@ def test_runs_beside_one_another_are_the_same_runs(lab, tiny, tmp_path, monkeypa
     refuse_training(monkeypatch)
     with Lab("b", True, [0, 1], tmp_path / "beside", None, print, jobs=2) as other:
         assert [[r.history for r in row] for row in other.train_rows(rows)] == [[r.history for r in row] for row in beside]
+
+
+@pytest.mark.parametrize("task", sizes.FULL)
+@pytest.mark.parametrize("quick", [False, True])
+def test_the_command_of_a_pytorch_row_is_of_that_run(task, quick, monkeypatch):
+    made = []
+    monkeypatch.setattr(runs, "train", lambda spec, folder, *_: made.append((spec, folder)) or Result(spec, (), None, folder))
+    rows = [row for row in table1.rows_of(task, quick) if row.kind == TORCH]
+    for row in rows:
+        python, _, module, *words = shlex.split(row.spec(3).command)
+        assert (python, module) == ("python", baseline.__name__)
+        assert CliRunner().invoke(baseline.main, words).exit_code == 0
+    assert [spec.directory for spec, _ in made] == [row.spec(3).directory for row in rows] == [f.name for _, f in made]
+    assert [spec.config for spec, _ in made] == [row.spec(3).config for row in rows] and rows
 
 
 def test_a_target_not_reached_is_noted_and_one_reached_is_timed(lab, tiny):

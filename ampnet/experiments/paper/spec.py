@@ -47,12 +47,9 @@ class Spec:
     @property
     def command(self) -> str:
         """What to type to train this run by itself."""
-        if self.kind == TORCH:
-            changed = {**self.changed, "seed": self.seed}
-            return f"# PyTorch, {self.threads} thread(s): task {self.task}, " + ", ".join(
-                f"{name} {value}" for name, value in changed.items())
+        program = "ampnet train" if self.kind == AMPNET else f"python -m {__package__}.baseline --threads {self.threads}"
         options = [option for name, value in self.changed.items() for option in _flag(name, value)]
-        return " ".join(["ampnet train", self.task, *options, "--seed", str(self.seed), "--out", f"runs/{self.directory}"])
+        return " ".join([program, self.task, *options, "--seed", str(self.seed), "--out", f"runs/{self.directory}"])
 
 
 def _part(name, value):
