@@ -26,7 +26,7 @@ FULL = {
     "babi15": Size((4, 8, 16), {}),
     "mnist": Size((4, 8, 16), {}),
     "sentiment": Size((4, 16, 64), {}),
-    "qm9": Size((4, 16), {}, (REPLICAS, TORCH, TORCH_ALL_CORES), 1),   # a run takes half an hour
+    "qm9": Size((16,), {}, (REPLICAS, TORCH, TORCH_ALL_CORES), 1),   # a run takes half an hour
 }
 QUICK = {
     "list-reduction": Size((4, 16, 64), {"limit": 10_000, "epochs": 6, "target": 0.6}),
