@@ -25,7 +25,7 @@ FULL = {
     "list-reduction": Size((4, 16, 64), {}),
     "babi15": Size((4, 8, 16), {}),
     "mnist": Size((4, 8, 16), {}),
-    "sentiment": Size((4, 16, 64), {}),
+    "sentiment": Size((4, 16, 64), {"target": 0.815}),   # at the default's 82 % the curve is flat, and chance decides when
     "qm9": Size((16,), {}, (REPLICAS, TORCH, TORCH_ALL_CORES), 1),   # a run takes half an hour
 }
 QUICK = {
