@@ -12,7 +12,7 @@ cover forward and backward of a linear layer (X: rows x inner, W: inner x outer,
                 dW += X.T @ D       outer_product(X, D, dW)           X and D in one piece: every step of the inner loop
                                                                       needs another row of both, from a page of its own
 
-Widths that are no multiple of 8 are finished by masked loads and stores, so nothing beyond a row is touched.
+Widths that are no multiple of 16 are finished by tiles that are cut, so nothing beyond a row is touched.
 """
 
 import numpy as np
@@ -27,15 +27,17 @@ FEW_STEPS = 16             # of a far W with 3 rows or less: so many of its rows
 FAR_WEIGHT_BYTES = 384 << 10   # a larger W does not stay in the second cache
 PACK_ROWS = 36             # from so many rows on, a panel of a far W is copied together first
 
-_p62, _p61, _p6m = product_tile(6, 2), product_tile(6, 1), product_tile(6, 1, True)
-_p52, _p51, _p5m = product_tile(5, 2), product_tile(5, 1), product_tile(5, 1, True)
-_p42, _p41, _p4m = product_tile(4, 2), product_tile(4, 1), product_tile(4, 1, True)
-_p34, _p32, _p31, _p3m = product_tile(3, 4), product_tile(3, 2), product_tile(3, 1), product_tile(3, 1, True)
-_p24, _p21, _p2m = product_tile(2, 4), product_tile(2, 1), product_tile(2, 1, True)
-_p18, _p14, _p12 = product_tile(1, 8), product_tile(1, 4), product_tile(1, 2)
-_p11, _p1m = product_tile(1, 1), product_tile(1, 1, True)
-_o62, _o61, _o6m = outer_tile(6, 2), outer_tile(6, 1), outer_tile(6, 1, True)
-_o12, _o11, _o1m = outer_tile(1, 2), outer_tile(1, 1), outer_tile(1, 1, True)
+_p62, _p62c, _p61c = product_tile(6, 2, False), product_tile(6, 2), product_tile(6, 1)
+_p52, _p52c, _p51c = product_tile(5, 2, False), product_tile(5, 2), product_tile(5, 1)
+_p42, _p42c, _p41c = product_tile(4, 2, False), product_tile(4, 2), product_tile(4, 1)
+_p32, _p32c, _p31c = product_tile(3, 2, False), product_tile(3, 2), product_tile(3, 1)
+_p34, _p24, _p22c, _p21c = product_tile(3, 4, False), product_tile(2, 4, False), product_tile(2, 2), product_tile(2, 1)
+_p18, _p14, _p12 = product_tile(1, 8, False), product_tile(1, 4, False), product_tile(1, 2, False)
+_p12c, _p11c = product_tile(1, 2), product_tile(1, 1)
+_o62, _o62c, _o61c = outer_tile(6, 2, False), outer_tile(6, 2), outer_tile(6, 1)
+_o52c, _o51c, _o42c, _o41c = outer_tile(5, 2), outer_tile(5, 1), outer_tile(4, 2), outer_tile(4, 1)
+_o32c, _o31c, _o22c, _o21c = outer_tile(3, 2), outer_tile(3, 1), outer_tile(2, 2), outer_tile(2, 1)
+_o12c, _o11c = outer_tile(1, 2), outer_tile(1, 1)
 
 
 @kernel
@@ -47,33 +49,33 @@ def row_addresses(matrix, table):
 
 
 @kernel_part
-def _narrow_panel(x, k, w, stride, y, rows, steps, column, width, accumulate):
-    """Like `_panel` for up to 8 columns."""
-    if width == 8:
+def _cut_tile(x, k, w, stride, y, rows, steps, column, width, accumulate):
+    """Columns [column, column + width), width <= 16, of 1 to 6 rows; w is the address of W[k, column]."""
+    if width > 8:
         if rows == 6:
-            _p61(x, k, w, stride, y, column, steps, accumulate, 0)
+            _p62c(x, k, w, stride, y, column, steps, accumulate, width - 8)
         elif rows == 5:
-            _p51(x, k, w, stride, y, column, steps, accumulate, 0)
+            _p52c(x, k, w, stride, y, column, steps, accumulate, width - 8)
         elif rows == 4:
-            _p41(x, k, w, stride, y, column, steps, accumulate, 0)
+            _p42c(x, k, w, stride, y, column, steps, accumulate, width - 8)
         elif rows == 3:
-            _p31(x, k, w, stride, y, column, steps, accumulate, 0)
+            _p32c(x, k, w, stride, y, column, steps, accumulate, width - 8)
         elif rows == 2:
-            _p21(x, k, w, stride, y, column, steps, accumulate, 0)
+            _p22c(x, k, w, stride, y, column, steps, accumulate, width - 8)
         else:
-            _p11(x, k, w, stride, y, column, steps, accumulate, 0)
+            _p12c(x, k, w, stride, y, column, steps, accumulate, width - 8)
     elif rows == 6:
-        _p6m(x, k, w, stride, y, column, steps, accumulate, width)
+        _p61c(x, k, w, stride, y, column, steps, accumulate, width)
     elif rows == 5:
-        _p5m(x, k, w, stride, y, column, steps, accumulate, width)
+        _p51c(x, k, w, stride, y, column, steps, accumulate, width)
     elif rows == 4:
-        _p4m(x, k, w, stride, y, column, steps, accumulate, width)
+        _p41c(x, k, w, stride, y, column, steps, accumulate, width)
     elif rows == 3:
-        _p3m(x, k, w, stride, y, column, steps, accumulate, width)
+        _p31c(x, k, w, stride, y, column, steps, accumulate, width)
     elif rows == 2:
-        _p2m(x, k, w, stride, y, column, steps, accumulate, width)
+        _p21c(x, k, w, stride, y, column, steps, accumulate, width)
     else:
-        _p1m(x, k, w, stride, y, column, steps, accumulate, width)
+        _p11c(x, k, w, stride, y, column, steps, accumulate, width)
 
 
 @kernel_part
@@ -84,19 +86,16 @@ def _panel(x, k, w, stride, y, rows, steps, column, width, accumulate):
     while tiles > 0:
         count = (rows - i + tiles - 1) // tiles
         xi, yi = x + 8 * i, y + 8 * i
-        if width == 16:
-            if count == 6:
-                _p62(xi, k, w, stride, yi, column, steps, accumulate, 0)
-            elif count == 5:
-                _p52(xi, k, w, stride, yi, column, steps, accumulate, 0)
-            elif count == 4:
-                _p42(xi, k, w, stride, yi, column, steps, accumulate, 0)
-            else:
-                _p32(xi, k, w, stride, yi, column, steps, accumulate, 0)
+        if width < 16:
+            _cut_tile(xi, k, w, stride, yi, count, steps, column, width, accumulate)
+        elif count == 6:
+            _p62(xi, k, w, stride, yi, column, steps, accumulate, 0)
+        elif count == 5:
+            _p52(xi, k, w, stride, yi, column, steps, accumulate, 0)
+        elif count == 4:
+            _p42(xi, k, w, stride, yi, column, steps, accumulate, 0)
         else:
-            _narrow_panel(xi, k, w, stride, yi, count, steps, column, min(width, 8), accumulate)
-            if width > 8:
-                _narrow_panel(xi, k, w + 32, stride, yi, count, steps, column + 8, width - 8, accumulate)
+            _p32(xi, k, w, stride, yi, column, steps, accumulate, 0)
         i += count
         tiles -= 1
 
@@ -124,8 +123,9 @@ def _few_rows(x, k, w, y, rows, steps, outer, accumulate):
             _p12(x, k, w + 4 * o, outer, y, o, steps, accumulate, 0)
             o += 16
     while o < outer:
-        _narrow_panel(x, k, w + 4 * o, outer, y, rows, steps, o, min(8, outer - o), accumulate)
-        o += 8
+        width = min(16, outer - o)
+        _cut_tile(x, k, w + 4 * o, outer, y, rows, steps, o, width, accumulate)
+        o += width
 
 
 @kernel_part
@@ -186,34 +186,50 @@ def product(x_rows, w, y_rows, rows, accumulate):
 
 
 @kernel_part
+def _outer_rest(x, x_stride, d, d_stride, g, outer, rows, count, width):
+    """Up to 5 rows and 16 columns of G += X.T @ D: what tiles of 6 leave."""
+    if width > 8:
+        cut = min(8, width - 8)
+        if count == 5:
+            _o52c(x, x_stride, d, d_stride, g, outer, rows, cut)
+        elif count == 4:
+            _o42c(x, x_stride, d, d_stride, g, outer, rows, cut)
+        elif count == 3:
+            _o32c(x, x_stride, d, d_stride, g, outer, rows, cut)
+        elif count == 2:
+            _o22c(x, x_stride, d, d_stride, g, outer, rows, cut)
+        else:
+            _o12c(x, x_stride, d, d_stride, g, outer, rows, cut)
+    elif count == 5:
+        _o51c(x, x_stride, d, d_stride, g, outer, rows, width)
+    elif count == 4:
+        _o41c(x, x_stride, d, d_stride, g, outer, rows, width)
+    elif count == 3:
+        _o31c(x, x_stride, d, d_stride, g, outer, rows, width)
+    elif count == 2:
+        _o21c(x, x_stride, d, d_stride, g, outer, rows, width)
+    else:
+        _o11c(x, x_stride, d, d_stride, g, outer, rows, width)
+
+
+@kernel_part
 def _outer_panel(x, x_stride, d, d_stride, rows, g, outer, first, last, o, is_far):
     """Rows [first, last) and columns [o, o + 16), as far as there are any, of G += X.T @ D; x, d, g: addresses of the whole."""
-    i, d = first, d + 4 * o
+    i, d, width = first, d + 4 * o, outer - o
     while i + 6 <= last:
         xi, at = x + 4 * i, g + 4 * (i * outer + o)
         if is_far:
             for r in range(6, 12):
                 prefetch(at + 4 * r * outer)
-        if o + 16 <= outer:
+        if width >= 16:
             _o62(xi, x_stride, d, d_stride, at, outer, rows, 0)
-        elif o + 8 <= outer:
-            _o61(xi, x_stride, d, d_stride, at, outer, rows, 0)
-            if o + 8 < outer:
-                _o6m(xi, x_stride, d + 32, d_stride, at + 32, outer, rows, outer - o - 8)
+        elif width > 8:
+            _o62c(xi, x_stride, d, d_stride, at, outer, rows, width - 8)
         else:
-            _o6m(xi, x_stride, d, d_stride, at, outer, rows, outer - o)
+            _o61c(xi, x_stride, d, d_stride, at, outer, rows, width)
         i += 6
-    while i < last:
-        xi, at = x + 4 * i, g + 4 * (i * outer + o)
-        if o + 16 <= outer:
-            _o12(xi, x_stride, d, d_stride, at, outer, rows, 0)
-        elif o + 8 <= outer:
-            _o11(xi, x_stride, d, d_stride, at, outer, rows, 0)
-            if o + 8 < outer:
-                _o1m(xi, x_stride, d + 32, d_stride, at + 32, outer, rows, outer - o - 8)
-        else:
-            _o1m(xi, x_stride, d, d_stride, at, outer, rows, outer - o)
-        i += 1
+    if i < last:
+        _outer_rest(x + 4 * i, x_stride, d, d_stride, g + 4 * (i * outer + o), outer, rows, last - i, width)
 
 
 @kernel

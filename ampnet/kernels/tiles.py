@@ -1,8 +1,8 @@
 """Tiles of matrix products, and other pieces of vector code, written as LLVM IR.
 
 A tile of a few rows x a few vectors of 8 floats stays in registers for its whole inner loop. Rows of X and Y of a product
-are found by their addresses in tables, as `gemm` explains. A masked tile is one vector wide and touches only its first
-`width` elements.
+are found by their addresses in tables, as `gemm` explains. Of the last vector of a tile that is cut only the first `width`
+elements, 1 to 8, are touched.
 """
 
 from llvmlite import ir
@@ -18,16 +18,13 @@ MASK = ir.VectorType(I1, LANES)
 
 
 class _Emitter:
-    """Writes the IR of one tile; `masked` tiles are one vector wide and touch only its first `width` lanes."""
+    """Writes the IR of one tile. width: lanes of vectors that are cut."""
 
-    def __init__(self, builder, masked, width):
-        self.builder = builder
-        self.mask = self._mask(width) if masked else None
-
-    def _mask(self, width):
-        b = self.builder
-        lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
-        return b.icmp_signed("<", lanes, self.splat(width, I64))
+    def __init__(self, builder, width=None):
+        self.builder, self.width = builder, width
+        if width is not None:
+            lanes = ir.Constant(ir.VectorType(I32, LANES), list(range(LANES)))   # as wide as floats, which masked loads want
+            self.mask = builder.icmp_signed("<", lanes, self.splat(builder.trunc(width, I32), I32))
 
     def splat(self, scalar, kind=F32):
         b = self.builder
@@ -46,26 +43,35 @@ class _Emitter:
         b = self.builder
         return b.load(b.gep(b.inttoptr(table, I64.as_pointer()), [index]))
 
-    def load(self, pointer):
+    def load(self, pointer, cut=False):
         b = self.builder
         at = b.bitcast(pointer, VECTOR.as_pointer())
-        if self.mask is None:
+        if not cut:
             return b.load(at, align=4)
         name, zero = "llvm.masked.load.v8f32.p0", ir.Constant(VECTOR, [0.0] * LANES)
         function = cgutils.get_or_insert_function(
             b.module, ir.FunctionType(VECTOR, [VECTOR.as_pointer(), I32, MASK, VECTOR]), name)
         return b.call(function, [at, ir.Constant(I32, 4), self.mask, zero])
 
-    def store(self, value, pointer):
+    def store(self, value, pointer, cut=False):
+        """A vector that is cut in pieces of 8, 4, 2 and 1, as masked stores take some processors 40 steps."""
         b = self.builder
-        at = b.bitcast(pointer, VECTOR.as_pointer())
-        if self.mask is None:
-            b.store(value, at, align=4)
+        if not cut:
+            b.store(value, b.bitcast(pointer, VECTOR.as_pointer()), align=4)
             return
-        function = cgutils.get_or_insert_function(
-            b.module, ir.FunctionType(ir.VoidType(), [VECTOR, VECTOR.as_pointer(), I32, MASK]),
-            "llvm.masked.store.v8f32.p0")
-        b.call(function, [value, at, ir.Constant(I32, 4), self.mask])
+        for lanes in (8, 4, 2, 1):
+            piece, rest = self._halves(value, lanes)
+            part = b.and_(self.width, ir.Constant(I64, lanes))
+            is_there = b.icmp_signed("!=", part, ir.Constant(I64, 0))
+            with b.if_then(is_there):
+                b.store(piece, b.bitcast(pointer, piece.type.as_pointer()), align=4)
+            if lanes > 1:
+                value, pointer = b.select(is_there, rest, piece), self.element(pointer, part)
+
+    def _halves(self, value, lanes):
+        """The first `lanes` lanes of a vector, and as many after these; where there are no more the same again."""
+        return [self.builder.shuffle_vector(value, value, ir.Constant(ir.VectorType(I32, lanes), list(range(at, at + lanes))))
+                for at in (0, lanes)]
 
     def prefetch(self, pointer):
         """Ask for a cache line that will be read soon; one beyond the array is harmless."""
@@ -81,10 +87,10 @@ class _Emitter:
         return b.call(function, [a, x, y])
 
 
-def _accumulate(emit, steps, outputs, accumulate, scalars_and_vectors):
+def _accumulate(emit, steps, outputs, cuts, accumulate, scalars_and_vectors):
     """outputs[r][v] = (old value or 0) + sum over k < steps of scalar[r](k) * vector[v](k), all in registers.
 
-    `steps` must be at least 1.
+    cuts: whether vector v is cut; `steps` must be at least 1.
     """
     b = emit.builder
     zero = ir.Constant(VECTOR, [0.0] * LANES)
@@ -93,7 +99,7 @@ def _accumulate(emit, steps, outputs, accumulate, scalars_and_vectors):
     b.position_at_end(blocks["fresh"])
     b.branch(blocks["inner"])
     b.position_at_end(blocks["resume"])
-    old = [[emit.load(pointer) for pointer in row] for row in outputs]
+    old = [[emit.load(pointer, cut) for pointer, cut in zip(row, cuts, strict=True)] for row in outputs]
     b.branch(blocks["inner"])
 
     b.position_at_end(blocks["inner"])
@@ -113,15 +119,20 @@ def _accumulate(emit, steps, outputs, accumulate, scalars_and_vectors):
 
     b.position_at_end(blocks["finish"])
     for values, row in zip(new, outputs, strict=True):
-        for value, pointer in zip(values, row, strict=True):
-            emit.store(value, pointer)
+        for value, pointer, cut in zip(values, row, cuts, strict=True):
+            emit.store(value, pointer, cut)
 
 
-def product_tile(rows, vectors, masked=False):
+def _cuts(vectors, cut):
+    return [cut and v == vectors - 1 for v in range(vectors)]
+
+
+def product_tile(rows, vectors, cut=True):
     """Y[i:i+rows, o:o+8*vectors] (+)= X[i:i+rows, k:k+steps] @ W[k:k+steps, o:...].
 
     `x`, `y`: places in the tables of row addresses; `first`: k; `w`: address of W[k, o]; `column`: o.
     """
+    cuts = _cuts(vectors, cut)
 
     @intrinsic
     def tile(context, x, first, w, stride, y, column, steps, accumulate, width):
@@ -129,7 +140,7 @@ def product_tile(rows, vectors, masked=False):
 
         def generate(context, builder, signature, arguments):
             x, first, w, stride, y, column, steps, accumulate, width = arguments
-            emit = _Emitter(builder, masked, width)
+            emit = _Emitter(builder, width if cut else None)
             x_rows = [emit.element(emit.pointer(emit.address_at(x, ir.Constant(I64, r))), first) for r in range(rows)]
             outputs = []
             for r in range(rows):
@@ -139,10 +150,10 @@ def product_tile(rows, vectors, masked=False):
 
             def step(k):
                 row = emit.element(w_pointer, builder.mul(k, stride))
-                loaded = [emit.load(emit.element(row, ir.Constant(I64, LANES * v))) for v in range(vectors)]
+                loaded = [emit.load(emit.element(row, ir.Constant(I64, LANES * v)), cuts[v]) for v in range(vectors)]
                 return [emit.splat(builder.load(emit.element(p, k))) for p in x_rows], loaded
 
-            _accumulate(emit, steps, outputs, accumulate, step)
+            _accumulate(emit, steps, outputs, cuts, accumulate, step)
             return context.get_dummy_value()
 
         return signature, generate
@@ -150,11 +161,12 @@ def product_tile(rows, vectors, masked=False):
     return tile
 
 
-def outer_tile(rows, vectors, masked=False):
+def outer_tile(rows, vectors, cut=True):
     """G[i:i+rows, o:o+8*vectors] += sum over k of X[k, i:i+rows] (outer) D[k, o:...].
 
     `x`, `d`, `g`: addresses of X[0, i], D[0, o], G[i, o]; the strides are in elements.
     """
+    cuts = _cuts(vectors, cut)
 
     @intrinsic
     def tile(context, x, x_stride, d, d_stride, g, g_stride, steps, width):
@@ -162,7 +174,7 @@ def outer_tile(rows, vectors, masked=False):
 
         def generate(context, builder, signature, arguments):
             x, x_stride, d, d_stride, g, g_stride, steps, width = arguments
-            emit = _Emitter(builder, masked, width)
+            emit = _Emitter(builder, width if cut else None)
             outputs = []
             for r in range(rows):
                 row = emit.element(emit.pointer(g), builder.mul(g_stride, ir.Constant(I64, r)))
@@ -171,11 +183,11 @@ def outer_tile(rows, vectors, masked=False):
             def step(k):
                 x_row = emit.element(emit.pointer(x), builder.mul(k, x_stride))
                 d_row = emit.element(emit.pointer(d), builder.mul(k, d_stride))
-                loaded = [emit.load(emit.element(d_row, ir.Constant(I64, LANES * v))) for v in range(vectors)]
+                loaded = [emit.load(emit.element(d_row, ir.Constant(I64, LANES * v)), cuts[v]) for v in range(vectors)]
                 scalars = [emit.splat(builder.load(emit.element(x_row, ir.Constant(I64, r)))) for r in range(rows)]
                 return scalars, loaded
 
-            _accumulate(emit, steps, outputs, ir.Constant(I64, 1), step)
+            _accumulate(emit, steps, outputs, cuts, ir.Constant(I64, 1), step)
             return context.get_dummy_value()
 
         return signature, generate
@@ -190,7 +202,7 @@ def transpose_tile(context, source, source_stride, target, target_stride):
 
     def generate(context, builder, signature, arguments):
         source, source_stride, target, target_stride = arguments
-        emit = _Emitter(builder, False, None)
+        emit = _Emitter(builder)
         at = [[emit.element(emit.pointer(base), builder.mul(stride, ir.Constant(I64, r))) for r in range(LANES)]
               for base, stride in ((source, source_stride), (target, target_stride))]
         block = [emit.load(pointer) for pointer in at[0]]
@@ -211,7 +223,7 @@ def prefetch(context, address):
     """Ask for the cache line at an address."""
 
     def generate(context, builder, signature, arguments):
-        emit = _Emitter(builder, False, None)
+        emit = _Emitter(builder)
         emit.prefetch(emit.pointer(arguments[0]))
         return context.get_dummy_value()
 

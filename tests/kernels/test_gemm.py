@@ -50,6 +50,20 @@ def test_rows_may_lie_anywhere_and_nothing_beyond_them_is_touched(rows, inner, o
     assert distance(g, x[:, :inner].T.astype(float) @ y[:, :outer]) < 1e-5
 
 
+@pytest.mark.parametrize("inner, outer", [(10, 30), (100, 100), (130, 17), (700, 33), (330, 400)])   # the last is a far one
+def test_a_row_of_a_product_does_not_depend_on_the_rows_beside_it(inner, outer):
+    """So it makes no difference to an instance's forward with which others it was coalesced."""
+    rng = np.random.default_rng(0)
+    x, w = random(rng, 100, inner), random(rng, inner, outer)
+    results = {}
+    for rows in (100, *range(1, 14), 37):
+        y = np.zeros((rows, outer), np.float32)
+        gemm.matmul(x[:rows].copy(), w, y, 0)
+        results[rows] = y
+    for rows, y in results.items():
+        assert np.array_equal(y, results[100][:rows]), rows
+
+
 @pytest.mark.parametrize("rows", WIDTHS)
 @pytest.mark.parametrize("cols", WIDTHS)
 def test_transpose(rows, cols):
