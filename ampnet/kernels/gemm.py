@@ -23,7 +23,8 @@ from .tiles import outer_tile, prefetch, product_tile, transpose_tile
 NEAR_BYTES, NEAR_D_BYTES = 14 << 10, 24 << 10  # shares of a first cache of 32 KiB
 NEAR_X_BYTES = 192 << 10   # a share of a second cache of 512 KiB
 MOST_STEPS = 320           # so much of the inner dimension is walked at once, which keeps a panel of W in the first cache
-FEW_STEPS = 16             # of a far W with 3 rows or less: so many of its rows are read side by side
+FEW_STEPS = 16             # with few rows of X so many rows of W are read side by side: up to 3 of X if W is far, and
+ONE_ROW_BYTES = 48 << 10   # 1 from this size of W on
 FAR_WEIGHT_BYTES = 384 << 10   # a larger W does not stay in the second cache
 PACK_ROWS = 36             # from so many rows on, a panel of a far W is copied together first
 
@@ -152,9 +153,11 @@ def product(x_rows, w, y_rows, rows, accumulate):
     x, y, w0 = np.int64(x_rows.ctypes.data), np.int64(y_rows.ctypes.data), np.int64(w.ctypes.data)
     if inner == 0 or outer == 0 or rows == 0:
         return
-    is_far = 4 * inner * outer >= FAR_WEIGHT_BYTES
+    size = 4 * inner * outer
+    is_far = size >= FAR_WEIGHT_BYTES
     pack = rows >= PACK_ROWS and is_far
-    longest = FEW_STEPS if rows <= 3 and is_far else MOST_STEPS
+    few = 3 if is_far else 1 if size >= ONE_ROW_BYTES else 0
+    longest = FEW_STEPS if rows <= few else MOST_STEPS
     pieces = (inner + longest - 1) // longest
     piece = (inner + pieces - 1) // pieces
     panel = np.empty((piece if pack else 0, 16), np.float32)
