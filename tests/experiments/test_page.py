@@ -18,9 +18,9 @@ def row(task, training, seconds, epochs=4, workers=1, **more):
     return [values.get(name) for name in COLUMNS]
 
 
-def verdict(tmp_path, *rows):
-    tables.write(tmp_path, "t", COLUMNS, rows)
-    return verdicts.sentences(tables.read(tmp_path / "t.csv"))
+def verdict(tmp_path, *rows, name="table1", columns=COLUMNS):
+    tables.write(tmp_path, name, columns, rows)
+    return verdicts.sentences(name, tmp_path)
 
 
 def test_numbers_and_ranges_come_back_from_the_csv_and_read_well(tmp_path):
@@ -71,6 +71,25 @@ def test_what_was_not_reached_or_not_measured_is_no_verdict(tmp_path):
     assert found[0] == "**mnist**: not measured: no data."
     assert all("cannot be said" in line for line in found[1:]) and len(found) == 4
     assert "target not reached" in found[1] and "not installed" in found[2] and "no asynchronous row" in found[3]
+
+
+def test_what_the_other_reproductions_say(tmp_path):
+    busy, updates = "utilisation, counters", "updates per instance and layer"
+    line, = verdict(tmp_path, ["flushed", 0.48, 1.0], ["filled", 0.8, 0.03], ["AMP", 0.84, 1.0], name="fig1",
+                    columns=["schedule", busy, updates])
+    assert line.endswith(": yes, busy 84% of the time against 48%, 1 updates an instance and layer against 1.")
+    columns = ["max_active_keys", "min_update_frequency", SECONDS, EPOCHS]
+    line, = verdict(tmp_path, [2, 25, 60.0, 9], [2, 100, 25.0, 6], [8, 25, None, None], [8, 100, 16.0, 6], [32, 25, None, None],
+                    name="sweep", columns=columns)
+    assert line.endswith(": yes, 25 s and 6 epochs with 2 in flight and an update for 100 gradients; "
+                         "16 s and 6 epochs with 8 in flight and an update for 100 gradients.")
+    assert not verdict(tmp_path, [2, 25, 60.0, 9], [8, 25, None, None], name="sweep", columns=columns)
+    columns = ["replicas", "workers", "training instances/s", SECONDS, EPOCHS]
+    lines = verdict(tmp_path, [1, 1, 100.0, 30.0, 6], [2, 2, 180.0, 20.0, 7], [4, 2, 90.0, None, None], name="replicas",
+                    columns=columns)
+    assert [line.partition(": ")[2] for line in lines] == [
+        "yes, 1.80 times the instances/s.", "yes, 20 s against 30 s, 1.50 times as fast, 7 epochs against 6."]
+    assert not verdicts.sentences("devices", tmp_path)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from .. import find
 from . import gantt
 
 NAME = "devices"
-ABOUT = "instances a second and Gb/s of a network of 1-TFLOPS devices, one for each node with parameters"
+ABOUT = "Estimate: instances/s and Gb/s of a network of 1-TFLOPS devices, one for each node with parameters."
 FLOPS = 1e12                 # a second, of a device
 FLOAT_BYTES, BITS = 4, 8
 PAPER_HIDDEN, PAPER_ATOMS, PAPER_STEPS = 200, 30, 4
@@ -144,7 +144,7 @@ def reproduce(lab):
     lab.write_table(NAME, CASE_COLUMNS, [_case_row(estimate) for estimate in estimates], caption(estimates))
     lab.write_table(f"{NAME}_nodes", DEVICE_COLUMNS, [_device_row(e, device) for e in estimates for device in e.devices],
                     "The devices one by one; load is the share of its time that a device computes when the bottleneck always "
-                    "does.")
+                    "does.", inline=False)
     if estimates:
         lab.save(picture(estimates), NAME)
 

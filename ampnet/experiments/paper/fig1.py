@@ -9,7 +9,7 @@ from ..info import usable_cores
 from . import gantt
 
 NAME = "fig1"
-ABOUT = "Gantt charts of a pipeline that is flushed, one that is filled and updated rarely, and AMP"
+ABOUT = "Gantt charts of a pipeline that is flushed, one that is filled and updated rarely, and AMP."
 MOST_WORKERS = 4
 WIDTH, CLASSES, ROWS = 784, 10, 100   # ROWS: images an instance
 DRAWN = 3                             # instances of the flushed pipeline that the time drawn is long

@@ -20,7 +20,6 @@ from ..folder import METRICS
 from . import NAMES, find, tables, verdicts
 from .lab import COMMANDS, CONTENTS, MACHINE, read_settings
 from .runs import DONE
-from .table1 import NAME as TABLE1
 
 PAGE, RUNS = "README.md", "runs.csv"
 LARGEST_PICTURE = 300_000   # bytes, in a repository
@@ -73,10 +72,10 @@ def _render(out, prefix, settings):
     present = _present(out)
     machine = json.loads((out / present[-1] / MACHINE).read_text(encoding="utf-8")) if present else {}
     parts = [_head(settings, machine, tables.read(out / RUNS))]
-    if TABLE1 in present:
-        lines = verdicts.sentences(tables.read(out / TABLE1 / "table1.csv"))
-        parts.append("## What it says\n\nAsynchronous training, by its fastest row on as many cores:\n\n"
-                     + "\n".join(f"- {line}" for line in lines))
+    lines = [f"- {line}" for name in present for line in verdicts.sentences(name, out / name)]
+    if lines:
+        parts.append("## What it says\n\nThe paper's claims, and whether they hold here. Asynchronous training is judged by "
+                     "its fastest row on as many cores.\n\n" + "\n".join(lines))
     parts += [_section(out, name, prefix) for name in present]
     parts.append(f"## Runs\n\n[{RUNS}]({prefix}{RUNS}) has every run: its directory's name, which tells task, changed options "
                  "and seed, and the seconds and the validation metric of each epoch.")
