@@ -56,7 +56,8 @@ def test_nodes_that_talk_stay_together_where_the_load_allows():
     assert placed[a] == placed[d] != placed[b] == placed[c]
 
 
-def test_a_measured_warm_up_changes_nothing(tmp_path):
+@pytest.mark.parametrize("own", [None, 3])
+def test_a_measured_warm_up_changes_nothing(own):
     data = ampnet.datasets.load("list-reduction").train.take(200)
     graph = rnn(14, 10, 8, 8).initialise(1)
     machine = Machine(graph, 1, 20)
@@ -65,6 +66,8 @@ def test_a_measured_warm_up_changes_nothing(tmp_path):
     machine.flush()
     before = {name: [a.copy() for a in p.arrays] for name, p in graph.named_parameters().items()}
     state = np.random.get_state()[1].copy()
+    for node in graph.nodes:
+        node.min_update_frequency = own
     costs, traffic = measure(lambda trace: Machine(graph, 1, None, trace=trace), data, seconds=0.02)
     for name, parameter in graph.named_parameters().items():
         for a, b in zip(before[name], parameter.arrays, strict=True):
