@@ -26,7 +26,9 @@ def written(path, graph, *runs):
     for events in runs:
         trace.add(events)
     trace.write()
-    return json.loads(path.read_text())["traceEvents"]
+    trace = json.loads(path.read_text())
+    assert set(trace) == {"traceEvents"}   # a `displayTimeUnit` would change the unit of times for some readers
+    return trace["traceEvents"]
 
 
 def of(entries, phase):
