@@ -110,7 +110,7 @@ class Lab:
         self.quick, self.out, self.data, self.tables, self.told = True, Path(out), None, {}, []
         self.tell = self.told.append
 
-    def write_table(self, stem, columns, rows, caption):
+    def write_table(self, stem, columns, rows, caption, inline=True):
         assert all(len(row) == len(columns) for row in rows) and caption
         self.tables[stem] = rows
 
