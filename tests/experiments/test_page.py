@@ -114,6 +114,7 @@ def test_the_page_shows_tables_pictures_machine_verdicts_and_runs(folder, tiny):
     page.write(folder)
     text = (folder / "README.md").read_text()
     for part in ("quick runs", "`ampnet reproduce all --quick --seeds 1`", "numba", "2.00 times as fast", "| qm9 |",
+                 "**mnist**: table1 has no rows",
                  "![table1: picture](table1/picture.png)", "What is seen.", "[long.csv](table1/long.csv): All of them."):
         assert part in text, part
     assert "| 98 |" not in text

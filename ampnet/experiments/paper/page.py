@@ -17,9 +17,10 @@ from ...errors import SettingError
 from ...training.checkpoint import write_atomically
 from ...training.metrics import read_json_lines
 from ..folder import METRICS
-from . import NAMES, find, tables, verdicts
+from . import NAMES, find, sizes, tables, verdicts
 from .lab import COMMANDS, CONTENTS, MACHINE, read_settings
 from .runs import DONE
+from .table1 import NAME as TABLE1
 
 PAGE, RUNS = "README.md", "runs.csv"
 LARGEST_PICTURE = 300_000   # bytes, in a repository
@@ -73,6 +74,7 @@ def _render(out, prefix, settings):
     machine = json.loads((out / present[-1] / MACHINE).read_text(encoding="utf-8")) if present else {}
     parts = [_head(settings, machine, tables.read(out / RUNS))]
     lines = [f"- {line}" for name in present for line in verdicts.sentences(name, out / name)]
+    lines += [f"- **{task}**: {TABLE1} has no rows of it yet." for task in _missing(out)]
     if lines:
         parts.append("## What it says\n\nThe paper's claims, and whether they hold here. Asynchronous training is judged by "
                      "its fastest row on as many cores.\n\n" + "\n".join(lines))
@@ -104,6 +106,12 @@ def _on(machine):
     threads = ", ".join(f"{name} {value}" for name, value in machine["threads"].items())
     return (f"Machine: {machine['cpu']}, {machine['cores']} of {machine['cores of the machine']} cores, {machine['system']}. "
             f"Versions: {versions}{commit}. Threads: {threads}. Date: {machine['date']}.")
+
+
+def _missing(out):
+    """Tasks that a table 1 which was interrupted lacks."""
+    path = out / TABLE1 / "table1.csv"
+    return sorted(sizes.FULL.keys() - {row["task"] for row in tables.read(path)}) if path.is_file() else []
 
 
 def _section(out, name, prefix):
