@@ -3,6 +3,7 @@
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 
+from ...errors import AmpnetError
 from ..stopping import Terminated, raises
 from . import runs
 
@@ -32,5 +33,5 @@ def _train(spec, folder, data, jobs):
     try:
         with raises():
             runs.train(spec, folder, data, lambda line: print(f"{spec.directory}: {line}", flush=True), jobs)
-    except (KeyboardInterrupt, Terminated):
-        pass   # the parent was interrupted too, and says so
+    except (AmpnetError, KeyboardInterrupt, Terminated):
+        pass   # the parent meets it too, and says so
