@@ -4,9 +4,10 @@ import numpy as np
 
 from ..errors import GraphError, SettingError
 from ..kernels.optimizers import CODES, SCHEDULES
-from ..runtime.engine import Engine, NodeSpec
+from ..runtime.engine import OPERATIONS, Engine, NodeSpec
 from ..runtime.memory import allocate
 from ..runtime.message import STATE_FIELDS
+from ..runtime.precompile import compile_operations
 from ..runtime.update import UNLIMITED
 from .placement import balance
 from .replicas import average, spread
@@ -25,6 +26,7 @@ class Machine:
         graph.check()
         self.graph, self.workers = graph, workers
         graph.named_parameters()
+        compile_operations([*OPERATIONS, *(operation for node in graph.nodes for operation in node.operations)])
         spread(graph)
         self.placement = balance(graph, workers) if placement is None else placement
         specs = [self._spec(node, min_update_frequency) for node in graph.nodes]

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import cfunc, njit, types
-from numba.core.errors import NumbaError, UnsupportedBytecodeError
+from numba.core.errors import NumbaError, TypingError, UnsupportedBytecodeError
+from numba.extending import intrinsic
 
 from ..errors import GraphError
 from ..runtime.memory import record
@@ -138,22 +139,27 @@ def state_dtype(fields):
                      "offsets": [4 * i for i in range(len(fields))], "itemsize": 4 * STATE_FIELDS})
 
 
+@intrinsic
+def _as_integer(context, answer):
+    """What a state function returns, as an int64; None is 0."""
+    if answer != types.none and not isinstance(answer, types.Number | types.Boolean):
+        raise TypingError(f"it returns a {answer}, not a number")
+
+    def generate(context, builder, signature, arguments):
+        if answer == types.none:
+            return context.get_constant(types.int64, 0)
+        return context.cast(builder, arguments[0], answer, types.int64)
+    return types.int64(answer), generate
+
+
 @cache
 def compile_function(function, layout, member=False):
     """A state function as a C function int64(int64 state, int64 columns, int64 member), compiled once; raises GraphError."""
-    view, compiled = record(state_dtype(layout.fields)), njit(function)
+    view = record(state_dtype(layout.fields))
+    compiled = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)   # only called from the one below
     try:
-        answer = njit(_caller(view, compiled, layout, member, takes_tables(function, member)))
-        arguments = (types.int64,) * 3
-        answer.compile(arguments)
-        if answer.overloads[arguments].signature.return_type != types.none:
-            return cfunc(types.int64(*arguments), nopython=True)(lambda state, columns, i: np.int64(answer(state, columns, i)))
-
-        @cfunc(types.int64(*arguments), nopython=True)
-        def call(state, columns, i):
-            answer(state, columns, i)
-            return 0
-        return call
+        call = _caller(view, compiled, layout, member, takes_tables(function, member))
+        return cfunc(types.int64(types.int64, types.int64, types.int64), nopython=True)(call)
     except (NumbaError, UnsupportedBytecodeError) as error:   # the latter is none of the former
         raise GraphError(f"state function {describe(function)} cannot be compiled: {_reason(error)}") from error
 
@@ -170,8 +176,8 @@ def _caller(view, function, layout, member, with_tables):
     if with_tables:
         tables_of = tables_function(layout.tables)
         if member:
-            return lambda state, columns, i: function(view(state), i, tables_of(columns, view(state).instance))
-        return lambda state, columns, i: function(view(state), tables_of(columns, view(state).instance))
+            return lambda state, columns, i: _as_integer(function(view(state), i, tables_of(columns, view(state).instance)))
+        return lambda state, columns, i: _as_integer(function(view(state), tables_of(columns, view(state).instance)))
     if member:
-        return lambda state, columns, i: function(view(state), i)
-    return lambda state, columns, i: function(view(state))
+        return lambda state, columns, i: _as_integer(function(view(state), i))
+    return lambda state, columns, i: _as_integer(function(view(state)))

@@ -30,6 +30,7 @@ from .records import (
 from .update import update
 from .worker import EVENT_WORDS, UPDATE_OPERATION, run_worker
 
+OPERATIONS = (clear_worker, run_worker, update, clear_node)   # what runs whatever the nodes are
 POLL_SECONDS = 0.05
 STALLED_POLLS = 10    # so many polls without any message and without any worker awake: the run will never end
 REASONS = {
@@ -120,7 +121,7 @@ class Engine:
 
     def __init__(self, nodes, workers=1, fills=(-1,) * m.STATE_FIELDS, max_batch=128, coalesce=True, trace=0, lanes=1):
         self.nodes, self.worker_count, self.lanes = nodes, workers, lanes
-        self._compiled = [f.ctypes for f in (run_worker, update, clear_worker, clear_node)]   # now, not in the midst of a run
+        self._compiled = [operation.ctypes for operation in OPERATIONS]   # now, not in the midst of a run
         self.memory = _Memory()
         self.inputs = sum(len(n.predecessors) for n in nodes)
         self.ports = self.inputs + sum(len(n.successors) for n in nodes)

@@ -62,6 +62,15 @@ class operation:
     def _compiled(self):
         return cfunc(OPERATION, cache=True, nopython=True, error_model="numpy")(self.function)
 
+    def compile(self):
+        """Compile it, or load it if it is stored."""
+        return self._compiled
+
+    @property
+    def is_new(self):
+        """Whether it had to be compiled, as it was not stored."""
+        return self._compiled.cache_hits == 0
+
     @property
     def address(self):
         return self._compiled.address

@@ -75,7 +75,7 @@ def fill_maps(node_record, weights, x_widths, d_width):
         entry["transposed"], entry["inputs"], entry["outputs"] = transposed.ctypes.data, inputs, outputs
         entry["held_x"], entry["held_d"] = held_x.ctypes.data, held_d.ctypes.data
         entry["x_stride"], entry["d_stride"], entry["x_width"], entry["d_width"] = x_stride, d_stride, x_width, d_width
-        for name, compiled in (("product", product_of), ("product_back", product_back_of), ("outer", outer_of)):
+        for name, compiled in zip(("product", "product_back", "outer"), HELPERS, strict=True):
             entry[name] = compiled.address
         alive += [transposed, held_x, held_d]
     node_record["maps"], node_record["map_count"] = maps.ctypes.data, len(maps)
@@ -123,6 +123,9 @@ def outer_of(affine, x, d, rows):
     a = AFFINE(affine)
     outer_product(x, a.x_width, d, a.d_width, rows, matrix(a.gradient, a.inputs, a.outputs))
     return DONE
+
+
+HELPERS = (product_of, product_back_of, outer_of)
 
 
 @helper

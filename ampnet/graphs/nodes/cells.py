@@ -294,3 +294,4 @@ def backward(worker, node, batch, count):
 
 
 Cell.forward, Cell.backward, Cell.settle, Cell.refresh = forward, backward, affine.settle, affine.refresh
+Cell.helpers = affine.HELPERS

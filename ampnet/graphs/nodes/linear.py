@@ -206,3 +206,4 @@ def backward(worker, node, batch, count):
 
 
 Linear.forward, Linear.backward, Linear.settle, Linear.refresh = forward, backward, affine.settle, affine.refresh
+Linear.helpers = affine.HELPERS

@@ -43,13 +43,14 @@ class Node:
     """Base of all node kinds.
 
     Class attributes: `dtype`, the node's record (`node_dtype` adds fields to the common ones); `forward`, `backward`,
-    `settle`, `refresh`, compiled operations; `immediate`: is called on arrival, message by message; `roaming`: has no
-    memory, so it runs wherever a message is; `transparent`: in evaluation receipts pass it by (one input, one output,
-    nothing kept); `keeps_blocks`: its table holds messages, not numbers.
+    `settle`, `refresh`, compiled operations; `helpers`, further ones, which these call by address; `immediate`: is called on
+    arrival, message by message; `roaming`: has no memory, so it runs wherever a message is; `transparent`: in evaluation
+    receipts pass it by (one input, one output, nothing kept); `keeps_blocks`: its table holds messages, not numbers.
     """
 
     dtype = NODE_DTYPE
     forward = backward = settle = refresh = None
+    helpers = ()
     immediate = roaming = transparent = is_source = is_loss = False
     keeps_blocks = True
     input_count = 1   # None: any number
@@ -139,6 +140,12 @@ class Node:
         """Whether anything before this node learns, so that its input gradient is wanted."""
         carriers = self.graph.carriers()
         return any(source.node in carriers for source in self.inputs)
+
+    @property
+    def operations(self):
+        """All its compiled operations."""
+        own = (self.forward, self.backward, self.settle, self.refresh)
+        return [operation for operation in (*self.helpers, *own) if operation is not None]
 
     @property
     def parameter_count(self):
