@@ -269,9 +269,10 @@ def transpose(source, target):
     m, n = source.shape
     whole_m, whole_n = m - m % 8, n - n % 8
     s, t = source.ctypes.data, target.ctypes.data
-    for j in range(0, whole_n, 8):
+    for start in range(0, whole_n, 16):   # a cache line of the source, which may be gone when its rows are next visited
         for i in range(0, whole_m, 8):
-            transpose_tile(s + 4 * (i * n + j), n, t + 4 * (j * m + i), m)
+            for j in range(start, min(start + 16, whole_n), 8):
+                transpose_tile(s + 4 * (i * n + j), n, t + 4 * (j * m + i), m)
     for j in range(whole_n, n):
         for r in range(whole_m):
             target[j, r] = source[r, j]

@@ -16,6 +16,12 @@ I1, I32, I64, F32 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.FloatType(
 VECTOR = ir.VectorType(F32, LANES)
 MASK = ir.VectorType(I1, LANES)
 
+# Distance of the rows that are shuffled with one another, and the elements of both that the first and the second get.
+TRANSPOSING = ((1, ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15))),
+               (2, ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15))),
+               (4, ((0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15))))
+ROWS_AFTER_TRANSPOSING = (0, 2, 1, 3, 4, 6, 5, 7)
+
 
 class _Emitter:
     """Writes the IR of one tile. width: lanes of vectors that are cut."""
@@ -197,7 +203,8 @@ def outer_tile(rows, vectors, cut=True):
 
 @intrinsic
 def transpose_tile(context, source, source_stride, target, target_stride):
-    """An 8 x 8 block transposed in registers: three rounds of interleaving row i with row i + 4."""
+    """An 8 x 8 block transposed in registers, by shuffles that are one instruction each: of elements and then of pairs within
+    halves of 128 bits, last of halves."""
     signature = types.void(*[types.int64] * 4)
 
     def generate(context, builder, signature, arguments):
@@ -206,13 +213,14 @@ def transpose_tile(context, source, source_stride, target, target_stride):
         at = [[emit.element(emit.pointer(base), builder.mul(stride, ir.Constant(I64, r))) for r in range(LANES)]
               for base, stride in ((source, source_stride), (target, target_stride))]
         block = [emit.load(pointer) for pointer in at[0]]
-        low, high = ([i // 2 + start + LANES * (i % 2) for i in range(LANES)] for start in (0, 4))
-        for _ in range(3):
-            pairs = [(block[i], block[i + 4]) for i in range(4)]
-            block = [builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, LANES), order))
-                     for a, b in pairs for order in (low, high)]
-        for value, pointer in zip(block, at[1], strict=True):
-            emit.store(value, pointer)
+        for distance, orders in TRANSPOSING:
+            for i in range(LANES):
+                if not i & distance:
+                    pair = block[i], block[i + distance]
+                    block[i], block[i + distance] = (
+                        builder.shuffle_vector(*pair, ir.Constant(ir.VectorType(I32, LANES), order)) for order in orders)
+        for row, value in zip(ROWS_AFTER_TRANSPOSING, block, strict=True):
+            emit.store(value, at[1][row])
         return context.get_dummy_value()
 
     return signature, generate

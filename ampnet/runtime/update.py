@@ -33,12 +33,13 @@ def mark_touched(parameter, row):
 
 
 @helper
-def _squared_norm(parameter):
+def _squared_norm(parameter, values, touched):
+    """Of a parameter's value or gradient, at the address `values`; of a row-sparse one, of the first `touched` rows listed."""
     p = PARAMETER(parameter)
     dense, total = p.touched == 0, 0.0
-    for i in range(1 if dense else p.touched_count):
+    for i in range(1 if dense else touched):
         row = 0 if dense else load(p.touched + 8 * i)
-        total += optimizers.squared_norm(vector(p.gradient + 4 * row * p.cols, p.rows * p.cols if dense else p.cols))
+        total += optimizers.squared_norm(vector(values + 4 * row * p.cols, p.rows * p.cols if dense else p.cols))
     return total
 
 
@@ -55,7 +56,7 @@ def _step(optimizer, parameter, start, size, scale, rate, number):
 
 @helper
 def _step_parameter(optimizer, parameter, scale, rate, number):
-    """All elements at once, or row by row where only some have gradients."""
+    """All elements at once, or row by row where only some have gradients; returns how many rows these were, else 0."""
     p = PARAMETER(parameter)
     dense = p.touched == 0
     for i in range(1 if dense else p.touched_count):
@@ -63,19 +64,19 @@ def _step_parameter(optimizer, parameter, scale, rate, number):
         _step(optimizer, parameter, row * p.cols, p.rows * p.cols if dense else p.cols, scale, rate, number)
         if not dense:
             store(p.marks + 8 * row, 0)
+    stepped = p.touched_count
     p.touched_count = 0
+    return stepped
 
 
 @helper
-def _too_large(node):
-    """The number of the first matrix of weights that is beyond LARGEST_WEIGHTS, -1 if none is."""
-    n = NODE(node)
-    for i in range(n.parameter_count):
-        p = PARAMETER(load(n.parameters + 8 * i))
-        size = p.rows * p.cols
-        if p.rows > 1 and not optimizers.squared_norm(vector(p.value, size)) <= LARGEST_WEIGHTS * LARGEST_WEIGHTS * size:
-            return i
-    return -1
+def _is_too_large(parameter, stepped):
+    """Whether a matrix of weights is beyond LARGEST_WEIGHTS; of one whose rows are stepped singly, only these are looked at."""
+    p = PARAMETER(parameter)
+    if p.rows == 1:
+        return False
+    most = LARGEST_WEIGHTS * LARGEST_WEIGHTS * p.cols * (p.rows if p.touched == 0 else stepped)
+    return not _squared_norm(parameter, p.value, stepped) <= most
 
 
 @operation
@@ -92,7 +93,9 @@ def update(worker, node, batch, count):
         return DONE
     total = 0.0
     for i in range(n.parameter_count):
-        squared = _squared_norm(load(n.parameters + 8 * i))
+        parameter = load(n.parameters + 8 * i)
+        p = PARAMETER(parameter)
+        squared = _squared_norm(parameter, p.gradient, p.touched_count)
         if not math.isfinite(squared):
             n.failed_parameter = i
             return NOT_FINITE
@@ -104,10 +107,10 @@ def update(worker, node, batch, count):
     scale = 1.0 / max(n.gathered, expected)
     scale *= optimizers.clip_factor(total, scale, o.clip)
     for i in range(n.parameter_count):
-        _step_parameter(e.optimizer, load(n.parameters + 8 * i), scale, rate, n.version + 1)
-    if n.version % LOOK_EVERY == 0:
-        n.failed_parameter = _too_large(node)
-        if n.failed_parameter >= 0:
+        parameter = load(n.parameters + 8 * i)
+        stepped = _step_parameter(e.optimizer, parameter, scale, rate, n.version + 1)
+        if n.version % LOOK_EVERY == 0 and _is_too_large(parameter, stepped):
+            n.failed_parameter = i
             return TOO_LARGE
     n.gathered = 0
     n.version += 1

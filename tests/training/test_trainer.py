@@ -168,6 +168,19 @@ def test_divergence_names_node_instance_and_update(lists, run_dir):
     assert caught.value.node and caught.value.instance >= 0
 
 
+def test_large_weights_show_in_the_rows_that_learn(lists):
+    """Of an embedding only these are looked at: row 14 is no token's, and costs nothing either."""
+    for row, fails in ((14, False), (slice(0, 10), True)):
+        model = rnn(vocab=15, embedding=16, hidden=16).initialise(0)
+        model.parameters["embedding.weight"][row] = 1e6
+        sgd = Trainer(model, optimizer="sgd", lr=1e-12, max_active_keys=4, min_update_frequency=10)
+        if fails:
+            with pytest.raises(DivergenceError, match="'embedding'.*beyond all use"):
+                sgd.fit(lists.train.take(40), epochs=1)
+        else:
+            sgd.fit(lists.train.take(40), epochs=1)
+
+
 @pytest.mark.parametrize("epochs", [0, -1, 1.5, True, "3"])
 def test_epochs_must_be_whole_and_positive(lists, epochs):
     with pytest.raises(SettingError, match="epochs"):
