@@ -19,7 +19,7 @@ SMALLEST_RUN = 4   # times the instances in flight
 class Ours:
     """Trains the sample over and over, in runs that take about as long as a turn, `seconds`."""
 
-    def __init__(self, work, sample, threads, seconds):
+    def __init__(self, work, sample, threads, seconds, trace=False):
         self.work, self.sample, self.seconds = work, sample, seconds
         self.graph = self._graph()                       # keeps the initial values
         self.initial = {name: value.copy() for name, value in self.graph.parameters.items()}
@@ -29,7 +29,7 @@ class Ours:
             if node.name in work.node_frequencies:
                 node.min_update_frequency = -(-work.node_frequencies[node.name] // threads)   # shared by replicas, as all are
         self.trainer = Trainer(model, workers=threads, replicas=threads, max_active_keys=self.keys,
-                               min_update_frequency=work.frequency, optimizer=work.optimizer, lr=work.lr)
+                               min_update_frequency=work.frequency, optimizer=work.optimizer, lr=work.lr, trace=trace)
         self.trainer.place(sample.instances)
         settings, self.machine = self.trainer.settings, self.trainer.machine
         self.machine.optimizer(settings.optimizer, settings.lr)
