@@ -54,9 +54,10 @@ def test_every_claim_that_holds(tmp_path):
 
 
 def test_claims_that_fail_say_so_and_why_where_it_is_known(tmp_path, monkeypatch):
-    monkeypatch.setitem(verdicts.REASONS, ("qm9", "pytorch"), "Because.")
-    found = verdict(tmp_path, row("qm9", "synchronous", Spread(100.0, 90.0, 110.0)),
-                    row("qm9", "asynchronous, 4 in flight", Spread(105.0, 100.0, 120.0), 6), row("qm9", "PyTorch", 50.0))
+    monkeypatch.setitem(verdicts.REASONS, ("sentiment", "pytorch"), "Because.")
+    found = verdict(tmp_path, row("sentiment", "synchronous", Spread(100.0, 90.0, 110.0)),
+                    row("sentiment", "asynchronous, 4 in flight", Spread(105.0, 100.0, 120.0), 6),
+                    row("sentiment", "PyTorch", 50.0))
     assert [line.partition(": ")[2] for line in found] == [
         "no, 105 s against 100 s, 1.05 times as slow, ranges of the seeds overlap (asynchronous, 4 in flight).",
         "no, 6 against 4 (asynchronous, 4 in flight).",
@@ -105,6 +106,7 @@ def folder(lab, tiny, tmp_path):
     axes.plot([1, 2], **plots.line(1))
     lab.save(figure, "picture", "What is seen.")
     lab._write_json("machine.json", json.loads((tmp_path / "a" / "machine.json").read_text()))
+    lab.quick = True
     lab.__exit__()
     (tmp_path / SETTINGS).write_text('{"quick": true, "seeds": 1}')
     return tmp_path
@@ -122,6 +124,17 @@ def test_the_page_shows_tables_pictures_machine_verdicts_and_runs(folder, tiny):
     assert run["directory"] == tiny().directory and run["epochs"] == 2 and len(run["seconds of each epoch"].split()) == 2
     assert "limit=40" in run["options"]
     assert (folder / "table1" / "picture.svg").exists()
+
+
+def test_the_page_names_every_command_where_options_differed(folder):
+    devices = folder / "devices"
+    devices.mkdir()
+    (devices / "contents.json").write_text("[]")
+    (devices / "machine.json").write_text((folder / "table1" / "machine.json").read_text())
+    (devices / "commands.txt").write_text("ampnet reproduce devices --quick --seeds 3\n")
+    page.write(folder)
+    named = "measured by `ampnet reproduce table1 --quick --seeds 1`, `ampnet reproduce devices --quick --seeds 3`, and"
+    assert named in (folder / "README.md").read_text()
 
 
 def test_the_page_is_copied_into_the_documentation(folder, tmp_path):

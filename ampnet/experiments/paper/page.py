@@ -72,7 +72,7 @@ def _render(out, prefix, settings):
     """The page. prefix: of links to files in `out`."""
     present = _present(out)
     machine = json.loads((out / present[-1] / MACHINE).read_text(encoding="utf-8")) if present else {}
-    parts = [_head(settings, machine, tables.read(out / RUNS))]
+    parts = [_head(settings, _measured_by(out, present), machine, tables.read(out / RUNS))]
     lines = [f"- {line}" for name in present for line in verdicts.sentences(name, out / name)]
     lines += [f"- **{task}**: {TABLE1} has no rows of it yet." for task in _missing(out)]
     if lines:
@@ -84,11 +84,19 @@ def _render(out, prefix, settings):
     return "\n\n".join(parts) + "\n"
 
 
-def _head(settings, machine, runs):
+def _measured_by(out, present):
+    """The commands as Markdown: one, unless they had different options."""
+    commands = [(out / name / COMMANDS).read_text(encoding="utf-8").splitlines()[0] for name in present]
+    options = {command.partition(name)[2] for name, command in zip(present, commands, strict=True)}
+    if len(options) <= 1:
+        commands = [f"ampnet reproduce all{''.join(options)}"]
+    return ", ".join(f"`{command}`" for command in commands)
+
+
+def _head(settings, commands, machine, runs):
     quick = ("**These are quick runs, on less data and to lower targets: they show that everything works, and say nothing "
              "about full size.**\n\n" if settings["quick"] else "")
-    command = f"ampnet reproduce all{' --quick' * settings['quick']} --seeds {settings['seeds']}"
-    return (f"# Reproduction of the paper's tables and figures\n\n{quick}Everything here was measured by `{command}`, and this "
+    return (f"# Reproduction of the paper's tables and figures\n\n{quick}Everything here was measured by {commands}, and this "
             f"page rendered from its CSVs.{_beside(runs)}\n\n{_on(machine)}")
 
 
