@@ -106,7 +106,7 @@ def folder(lab, tiny, tmp_path):
     axes.plot([1, 2], **plots.line(1))
     lab.save(figure, "picture", "What is seen.")
     lab._write_json("machine.json", json.loads((tmp_path / "a" / "machine.json").read_text()))
-    lab.quick = True
+    lab.quick, lab.seeds = True, [0]
     lab.__exit__()
     (tmp_path / SETTINGS).write_text('{"quick": true, "seeds": 1}')
     return tmp_path
