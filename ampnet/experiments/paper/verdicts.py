@@ -11,6 +11,7 @@ REASONS = {         # (task, claim) -> why it fails, shown where it does
     ("mnist", TIME): "An instance is a batch of 100 images, so its products are at full speed with one in flight; "
                      "more in flight can only keep further cores busy.",
     ("mnist", BATCHED): "Its products of 100 rows run near the machine's peak in PyTorch too.",
+    ("qm9", BATCHED): "Of two cores only replicas were tried here; they are averaged once an epoch, and learn less in one.",
     ("qm9", TIME): "The 18 atoms of a molecule share every product with one in flight too, which is enough for nearly full "
                    "speed; more in flight can only keep further cores busy.",
 }
@@ -59,7 +60,8 @@ def _against_synchronous(task, synchronous, best):
 def _against_pytorch(task, threads, ours, batched):
     what = f"less time to the target than batched PyTorch on {threads} core{'s' * (threads > 1)}"
     if ours is None or batched[SECONDS] is None:
-        return f"{what}: cannot be said, as {_missing(ours, batched, 'PyTorch')}."
+        reason = REASONS.get((task, BATCHED), "") if ours is None else ""
+        return f"{what}: cannot be said, as {_missing(ours, batched, 'PyTorch')}. {reason}".rstrip()
     return _judged(task, BATCHED, what, ours[SECONDS] < batched[SECONDS],
                    f"{_seconds_beside(ours, batched)} ({ours['training']})")
 
