@@ -10,18 +10,18 @@ import argparse
 
 import numpy as np
 
+from ampnet.experiments.paper.gantt import KINDS, UPDATE
 from ampnet.runtime.worker import EVENT_WORDS
 from ampnet.training.trainer import TRACE_EVENTS
 
 from .peers.ours import Ours
 from .peers.works import WORKS
 
-KINDS = ("backward", "forward", "update")   # in the order of a trace's numbers
-START, END, NUMBER, ROWS = 0, 1, 2, 4       # columns of an event
-SMALLEST_SHARE = 0.005                      # smaller ones are shown together
+START, END, NUMBER, ROWS = 0, 1, 2, 4   # columns of an event
+SMALLEST_SHARE = 0.005                  # smaller ones are shown together
 
 
-def profile(work, data=None, instances=1000):
+def profile(work, data, instances):
     """([(what, calls, rows a call, seconds)], largest first; seconds in all; instances) of one traced run after a warm one."""
     sample = work.sample(work.task, work.options, data)
     ours = Ours(work, sample, threads=1, seconds=0, trace=True)
@@ -34,7 +34,7 @@ def profile(work, data=None, instances=1000):
     seconds, found = (events[:, END] - events[:, START]) / 1e9, []
     for number in np.unique(events[:, NUMBER]):
         mine, (kind, node) = events[:, NUMBER] == number, divmod(int(number), len(nodes))
-        rows = None if KINDS[kind] == "update" else events[mine, ROWS].mean()
+        rows = None if KINDS[kind] == UPDATE else events[mine, ROWS].mean()
         found.append((f"{nodes[node].name} {KINDS[kind]}", int(mine.sum()), rows, seconds[mine].sum()))
     found.append(("messages", run.messages, None, run.seconds - seconds.sum()))
     return sorted(found, key=lambda row: -row[-1]), run.seconds, len(numbers)

@@ -74,6 +74,16 @@ def test_what_was_not_reached_or_not_measured_is_no_verdict(tmp_path):
     assert "target not reached" in found[1] and "not installed" in found[2] and "no asynchronous row" in found[3]
 
 
+def test_why_nothing_reached_the_target_is_said_where_it_is_known(tmp_path, monkeypatch):
+    monkeypatch.setitem(verdicts.REASONS, ("sentiment", "unreached"), "Because.")
+    rows = [row("sentiment", "synchronous", 100.0), row("sentiment", "asynchronous, 4 in flight", 90.0),
+            row("sentiment", "asynchronous, 2 replicas", None, None, 2), row("sentiment", "PyTorch", 95.0),
+            row("sentiment", "PyTorch, all cores", 60.0, workers=2)]
+    assert verdict(tmp_path, *rows)[-1].endswith("cannot be said, as no asynchronous row reached the target. Because.")
+    monkeypatch.delitem(verdicts.REASONS, ("sentiment", "unreached"))
+    assert verdict(tmp_path, *rows)[-1].endswith("cannot be said, as no asynchronous row reached the target.")
+
+
 def test_what_the_other_reproductions_say(tmp_path):
     busy, updates = "utilisation, counters", "updates per instance and layer"
     line, = verdict(tmp_path, ["flushed", 0.48, 1.0], ["filled", 0.8, 0.03], ["AMP", 0.84, 1.0], name="fig1",

@@ -7,11 +7,12 @@ from .tables import HIGHEST, LOWEST, read, show
 SECONDS, EPOCHS, RATE = "seconds to target", "epochs to target", "training instances/s"
 MOST_EPOCHS = 1.3   # times those of synchronous training
 TIME, MORE_EPOCHS, BATCHED = "time", "epochs", "pytorch"   # the claims
+UNREACHED = "unreached"   # in place of a claim that cannot be judged
 REASONS = {         # (task, claim) -> why it fails, shown where it does
     ("mnist", TIME): "An instance is a batch of 100 images, so its products are at full speed with one in flight; "
                      "more in flight can only keep further cores busy.",
     ("mnist", BATCHED): "Its products of 100 rows run near the machine's peak in PyTorch too.",
-    ("qm9", BATCHED): "Of two cores only replicas were tried here; they are averaged once an epoch, and learn less in one.",
+    ("qm9", UNREACHED): "On several cores only replicas are tried, which are averaged once an epoch and learn less in one.",
     ("qm9", TIME): "The 18 atoms of a molecule share every product with one in flight too, which is enough for nearly full "
                    "speed; more in flight can only keep further cores busy.",
 }
@@ -60,8 +61,8 @@ def _against_synchronous(task, synchronous, best):
 def _against_pytorch(task, threads, ours, batched):
     what = f"less time to the target than batched PyTorch on {threads} core{'s' * (threads > 1)}"
     if ours is None or batched[SECONDS] is None:
-        reason = REASONS.get((task, BATCHED), "") if ours is None else ""
-        return f"{what}: cannot be said, as {_missing(ours, batched, 'PyTorch')}. {reason}".rstrip()
+        text = f"{what}: cannot be said, as {_missing(ours, batched, 'PyTorch')}."
+        return text if ours is not None else _with_reason(text, task, UNREACHED)
     return _judged(task, BATCHED, what, ours[SECONDS] < batched[SECONDS],
                    f"{_seconds_beside(ours, batched)} ({ours['training']})")
 
@@ -84,8 +85,12 @@ def _range(row):
 
 
 def _judged(task, claim, what, holds, numbers):
-    reason = "" if holds else REASONS.get((task, claim), "")
-    return _put(what, holds, numbers) + (f" {reason}" if reason else "")
+    text = _put(what, holds, numbers)
+    return text if holds else _with_reason(text, task, claim)
+
+
+def _with_reason(text, task, claim):
+    return " ".join([text, *filter(None, [REASONS.get((task, claim))])])
 
 
 def _put(what, holds, numbers):
