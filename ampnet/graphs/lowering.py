@@ -42,7 +42,7 @@ class Machine:
             frequency = -(-node.passes * min_update_frequency // self.graph.replicas)
         r["worker"] = -1 if node.roaming else self.placement[node]
         r["immediate"], r["transparent"], r["keeps_blocks"] = node.immediate, node.transparent, node.keeps_blocks
-        for name in ("forward", "backward", "settle", "refresh"):
+        for name in ("forward", "backward", "settle", "refresh", "renew"):
             operation = getattr(node, name)
             r[name] = 0 if operation is None else operation.address
         r["input_gradient"] = node.input_gradient

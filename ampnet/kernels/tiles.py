@@ -11,6 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 8
+X_COLUMNS, D_COLUMNS = 6, 2 * LANES   # of a panel of rows that were put aside, see outer.py
 
 I1, I32, I64, F32 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.FloatType()
 VECTOR = ir.VectorType(F32, LANES)
@@ -168,37 +169,60 @@ def product_tile(rows, vectors, cut=True):
 
 
 def outer_tile(rows, vectors, cut=True):
-    """G[i:i+rows, o:o+8*vectors] += sum over k of X[k, i:i+rows] (outer) D[k, o:...].
+    """G[i:i+rows, o:o+8*vectors] (+)= sum over k of X[k, i:i+rows] (outer) D[k, o:...], X and D in panels.
 
-    `x`, `d`, `g`: addresses of X[0, i], D[0, o], G[i, o]; the strides are in elements.
+    `x`, `d`, `g`: addresses of X[0, i], D[0, o], G[i, o]; `stride`: elements from a row of G to the next.
     """
     cuts = _cuts(vectors, cut)
 
     @intrinsic
-    def tile(context, x, x_stride, d, d_stride, g, g_stride, steps, width):
-        signature = types.void(*[types.int64] * 8)
+    def tile(context, x, d, g, stride, steps, accumulate, width):
+        signature = types.void(*[types.int64] * 7)
 
         def generate(context, builder, signature, arguments):
-            x, x_stride, d, d_stride, g, g_stride, steps, width = arguments
+            x, d, g, stride, steps, accumulate, width = arguments
             emit = _Emitter(builder, width if cut else None)
             outputs = []
             for r in range(rows):
-                row = emit.element(emit.pointer(g), builder.mul(g_stride, ir.Constant(I64, r)))
+                row = emit.element(emit.pointer(g), builder.mul(stride, ir.Constant(I64, r)))
                 outputs.append([emit.element(row, ir.Constant(I64, LANES * v)) for v in range(vectors)])
 
             def step(k):
-                x_row = emit.element(emit.pointer(x), builder.mul(k, x_stride))
-                d_row = emit.element(emit.pointer(d), builder.mul(k, d_stride))
-                loaded = [emit.load(emit.element(d_row, ir.Constant(I64, LANES * v)), cuts[v]) for v in range(vectors)]
+                x_row = emit.element(emit.pointer(x), builder.mul(k, ir.Constant(I64, X_COLUMNS)))
+                d_row = emit.element(emit.pointer(d), builder.mul(k, ir.Constant(I64, D_COLUMNS)))
+                loaded = [emit.load(emit.element(d_row, ir.Constant(I64, LANES * v))) for v in range(vectors)]
                 scalars = [emit.splat(builder.load(emit.element(x_row, ir.Constant(I64, r)))) for r in range(rows)]
                 return scalars, loaded
 
-            _accumulate(emit, steps, outputs, cuts, ir.Constant(I64, 1), step)
+            _accumulate(emit, steps, outputs, cuts, accumulate, step)
             return context.get_dummy_value()
 
         return signature, generate
 
     return tile
+
+
+def copy_elements(count):
+    """target[:count] = source[:count], by vectors of 8, 4, 2 and 1; both are addresses."""
+    pieces, at = [], 0
+    for lanes in (8, 4, 2, 1):
+        while count - at >= lanes:
+            pieces.append((at, ir.VectorType(F32, lanes).as_pointer()))
+            at += lanes
+
+    @intrinsic
+    def copy(context, source, target):
+        def generate(context, builder, signature, arguments):
+            emit = _Emitter(builder)
+            source, target = map(emit.pointer, arguments)
+            for at, kind in pieces:
+                value, to = (builder.bitcast(emit.element(p, ir.Constant(I64, at)), kind) for p in (source, target))
+                builder.store(builder.load(value, align=4), to, align=4)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), generate
+
+    return copy
 
 
 @intrinsic

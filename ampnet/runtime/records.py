@@ -53,6 +53,7 @@ WORKER_DTYPE = layout(
     "blank",             # scratch header for starting instances
     "recent",            # header with the state of the last message of the current operation
     "culprit",           # message an operation blames for its failure
+    ("step_scale", np.float64), ("step_rate", np.float64), "step_number",   # of the update under way
     "trace",             # TRACE record, or 0
     "log",               # LOG record, or 0
 )
@@ -64,6 +65,7 @@ NODE_FIELDS = (
     "transparent",       # one input, one output: in evaluation its receipts pass it by
     "forward", "backward",  # addresses of operations
     "settle", "refresh",    # operations before and after an update, or 0
+    "renew",                # operation that updates a parameter, if it is one the node updates itself; or 0
     "inputs", "outputs",
     "predecessors",      # table of (node, port), one an input
     "successors",        # table of (node, port), one an output

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ampnet.kernels import gemm
+from ampnet.kernels.outer import ROWS as ROOM, d_size, matmul_transposed, outer_block, outer_product, put_d, put_x, x_size
 from tests.naive import distance
 
 ROWS = [0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 40, 100]
@@ -27,7 +28,7 @@ def test_products_equal_numpys_for_every_shape(rows):
                 assert rows == 0 or distance(y, expected) < 1e-5
             g = random(rng, inner, outer)
             expected = g + x.T.astype(float) @ d
-            gemm.matmul_transposed(x, d, g)
+            matmul_transposed(x, d, g)
             assert distance(g, expected) < 1e-5
 
 
@@ -45,9 +46,44 @@ def test_rows_may_lie_anywhere_and_nothing_beyond_them_is_touched(rows, inner, o
     gemm.product(x_rows, w, y_rows, rows, 0)
     assert np.array_equal(y[:, outer:], before[:, outer:])
     assert rows == 0 or distance(y[:, :outer], x[:, :inner].astype(float) @ w) < 1e-5
-    g = np.zeros((inner, outer), np.float32)
-    gemm.outer_product(x.ctypes.data, inner + padding, y.ctypes.data, outer + padding, rows, g)
-    assert distance(g, x[:, :inner].T.astype(float) @ y[:, :outer]) < 1e-5
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, ROOM), st.integers(1, 70), st.integers(1, 70), st.integers(0, 2**31))
+def test_weight_gradients_of_rows_that_were_put_aside(rows, inner, outer, seed):
+    """In two goes and from anywhere; the whole, and a block of it into memory of its own."""
+    rng = np.random.default_rng(seed)
+    x, d = random(rng, rows, inner + 3), random(rng, rows, outer + 3)
+    x_panels, d_panels = np.zeros(x_size(inner), np.float32), np.zeros(d_size(outer), np.float32)
+    order, first = rng.permutation(rows), int(rng.integers(rows + 1))
+    for put, matrix, width, panels in ((put_x, x, inner, x_panels), (put_d, d, outer, d_panels)):
+        table = np.array([matrix[r].ctypes.data for r in order], np.int64)
+        put(table, first, width, panels.ctypes.data, 0)
+        put(table[first:], rows - first, width, panels.ctypes.data, first)
+    expected = x[:, :inner].T.astype(float) @ d[:, :outer]
+    g = random(rng, inner, outer)
+    wanted = g + expected
+    outer_product(x_panels.ctypes.data, d_panels.ctypes.data, rows, g)
+    assert distance(g, wanted) < 1e-5
+    top, left = 6 * int(rng.integers((inner + 5) // 6)), 16 * int(rng.integers((outer + 15) // 16))
+    bottom, right = int(rng.integers(top + 1, inner + 1)), int(rng.integers(left + 1, outer + 1))
+    block = np.full((bottom - top, right - left + 1), 7, np.float32)
+    outer_block(x_panels.ctypes.data, d_panels.ctypes.data, rows, top, bottom, left, right,
+                block.ctypes.data, block.shape[1], 0, g.ctypes.data, outer)
+    assert distance(block[:, :-1], expected[top:bottom, left:right]) < 1e-5 and (block[:, -1] == 7).all()
+
+
+@pytest.mark.parametrize("rows, inner, outer", [(36, 320, 400), (37, 401, 331), (100, 784, 784), (101, 130, 1007)])
+def test_products_with_a_far_matrix_turned_have_the_bits_of_a_copy(rows, inner, outer):
+    rng = np.random.default_rng(0)
+    x, w = random(rng, rows, inner), random(rng, outer, inner)
+    table, y = np.array([row.ctypes.data for row in x], np.int64), random(rng, 2, rows, outer)
+    for accumulate in (1, 0):
+        y[1] = y[0]
+        gemm.product_turned(table, w, np.array([row.ctypes.data for row in y[0]], np.int64), rows, accumulate)
+        gemm.matmul(x, np.ascontiguousarray(w.T), y[1], accumulate)
+        assert np.array_equal(y[0], y[1])
+    assert distance(y[0], x.astype(float) @ w.T) < 1e-5
 
 
 @pytest.mark.parametrize("inner, outer", [(10, 30), (100, 100), (130, 17), (700, 33), (330, 400)])   # the last is a far one

@@ -1,29 +1,27 @@
 """Y += X W and its gradients for nodes with weights: the rows are multiplied where they lie in messages.
 
-A node has an AFFINE and a PORT record for each input. For the weight gradient, rows of X and D are put aside until a few dozen
-are there, or until the update, and are then one product.
+A node has an AFFINE and a PORT record for each input. How weight gradients and updates are made is in held.py.
 """
 
 import math
 
 import numpy as np
 
-from ...kernels.gemm import outer_product, product, transpose
+from ...kernels.gemm import PACK_ROWS, is_far, product, product_turned, transpose
+from ...kernels.outer import d_size, x_size
 from ...runtime.atomics import call_operation
-from ...runtime.memory import allocate, helper, integers, layout, matrix, record, vector
+from ...runtime.memory import allocate, helper, integers, layout, matrix, record
 from ...runtime.message import DONE, MESSAGE, SAME_STATE, WRONG_SHAPE, answer, operation
 from ...runtime.records import node_dtype
 from ..parameters import uniform
 from .joining import WAITING, meet
 
-HELD_ROWS = 96         # rows put aside for a weight gradient
-STRETCH = 48           # so many rows that lie in one piece are multiplied there
-
 AFFINE_DTYPE = layout(
     "weight", "gradient", "transposed", "inputs", "outputs",
-    "x_width", "d_width",    # columns of the blocks in which rows of X and D lie
-    "held_x", "x_stride", "held_d", "d_stride",
-    "product", "product_back", "outer")   # operations: nodes call them by address, so that they are compiled once, not in each
+    "held_x", "held_d",    # rows put aside for the weight gradient, in panels
+    "has_gradient",        # whether `gradient` may be other than 0
+    "is_stale",            # whether `transposed` is older than the weights
+    "product", "product_back")   # operations: nodes call them by address, so that they are compiled once, not in each
 AFFINE = record(AFFINE_DTYPE)
 SIZE = AFFINE_DTYPE.itemsize
 
@@ -46,11 +44,6 @@ def glorot(inputs, outputs):
     return uniform(math.sqrt(6 / (inputs + outputs)))
 
 
-def held_stride(width):
-    """Elements between rows put aside: an odd number of cache lines, so that a column's lines do not share few cache sets."""
-    return 16 * (-(-width // 16) | 1)
-
-
 def fill_ports(node_record, node, widths, starts):
     """Lay out a PORT record an input; returns what must be kept alive."""
     carriers, ports = node.graph.carriers(), allocate(PORT_DTYPE, len(widths))
@@ -60,22 +53,18 @@ def fill_ports(node_record, node, widths, starts):
     return [ports]
 
 
-def fill_maps(node_record, weights, x_widths, d_width):
-    """Lay out an AFFINE record for each weight, (value, gradient) of (inputs, outputs); returns what must be kept alive.
-
-    x_widths: columns of each input's payload; d_width: columns of the blocks in which the gradients of products lie.
-    """
+def fill_maps(node_record, weights):
+    """Lay out an AFFINE record for each weight, (value, gradient) of (inputs, outputs); returns what must be kept alive."""
     maps, alive = allocate(AFFINE_DTYPE, len(weights)), []
-    for entry, (value, gradient), x_width in zip(maps, weights, x_widths, strict=True):
+    for entry, (value, gradient) in zip(maps, weights, strict=True):
         inputs, outputs = value.shape
-        x_stride, d_stride = held_stride(inputs), held_stride(outputs)
         transposed = allocate("f4", inputs * outputs)
-        held_x, held_d = allocate("f4", HELD_ROWS * x_stride), allocate("f4", HELD_ROWS * d_stride)
+        held_x, held_d = allocate("f4", x_size(inputs)), allocate("f4", d_size(outputs))
         entry["weight"], entry["gradient"] = value.ctypes.data, gradient.ctypes.data
         entry["transposed"], entry["inputs"], entry["outputs"] = transposed.ctypes.data, inputs, outputs
         entry["held_x"], entry["held_d"] = held_x.ctypes.data, held_d.ctypes.data
-        entry["x_stride"], entry["d_stride"], entry["x_width"], entry["d_width"] = x_stride, d_stride, x_width, d_width
-        for name, compiled in zip(("product", "product_back", "outer"), HELPERS, strict=True):
+        entry["has_gradient"] = entry["is_stale"] = 1
+        for name, compiled in zip(("product", "product_back"), HELPERS, strict=True):
             entry[name] = compiled.address
         alive += [transposed, held_x, held_d]
     node_record["maps"], node_record["map_count"] = maps.ctypes.data, len(maps)
@@ -109,23 +98,29 @@ def product_of(affine, x_rows, y_rows, count):
     return DONE
 
 
+@helper
+def renew_copy(affine):
+    """Copy the weights transposed, if they have changed since."""
+    a = AFFINE(affine)
+    if a.is_stale != 0:
+        transpose(matrix(a.weight, a.inputs, a.outputs), matrix(a.transposed, a.outputs, a.inputs))
+        a.is_stale = 0
+
+
 @operation
 def product_back_of(affine, d_rows, dx_rows, count):
     """dX (+)= D W^T, likewise."""
     a, rows = AFFINE(affine), count >> 1
-    product(integers(d_rows, rows), matrix(a.transposed, a.outputs, a.inputs), integers(dx_rows, rows), rows, count & 1)
+    d, dx = integers(d_rows, rows), integers(dx_rows, rows)
+    if rows >= PACK_ROWS and is_far(a.inputs, a.outputs):
+        product_turned(d, matrix(a.weight, a.inputs, a.outputs), dx, rows, count & 1)
+        return DONE
+    renew_copy(affine)
+    product(d, matrix(a.transposed, a.outputs, a.inputs), dx, rows, count & 1)
     return DONE
 
 
-@operation
-def outer_of(affine, x, d, rows):
-    """dW += X^T D over rows that lie in one block each, from the addresses x and d on."""
-    a = AFFINE(affine)
-    outer_product(x, a.x_width, d, a.d_width, rows, matrix(a.gradient, a.inputs, a.outputs))
-    return DONE
-
-
-HELPERS = (product_of, product_back_of, outer_of)
+HELPERS = (product_of, product_back_of)
 
 
 @helper
@@ -156,77 +151,3 @@ def add_bias_gradient(d, gradient):
         row = d[r]
         for j in range(len(gradient)):
             gradient[j] += row[j]
-
-
-@helper
-def _in_one_piece(rows, count, step):
-    """How many of the rows at the addresses `rows`, from the first one on, lie `step` bytes apart: those of one block.
-
-    Blocks lie further apart, so results do not depend on where memory happened to be.
-    """
-    n = min(1, count)
-    while n < count and rows[n] - rows[n - 1] == step:
-        n += 1
-    return n
-
-
-@helper
-def _copy_rows(rows, count, width, target, stride):
-    for i in range(count):
-        source, copy = vector(rows[i], width), vector(target + 4 * stride * i, width)
-        for j in range(width):
-            copy[j] = source[j]
-
-
-@helper
-def hold(worker, node, x_rows, d_rows, d_shift, rows):
-    """Put rows aside for the weight gradients.
-
-    x_rows: addresses, `rows` of them for each input; d_rows: likewise, those of the next input `d_shift` further on. Long
-    stretches of rows in one piece are multiplied there and then.
-    """
-    self = AFFINE_NODE(node)
-    at = 0
-    while at < rows:
-        stretch = rows - at
-        for number in range(self.map_count):
-            a = AFFINE(self.maps + SIZE * number)
-            stretch = _in_one_piece(d_rows[number * d_shift + at:], stretch, 4 * a.d_width)
-            stretch = _in_one_piece(x_rows[number * rows + at:], stretch, 4 * a.x_width)
-        if stretch >= STRETCH:
-            for number in range(self.map_count):
-                affine = self.maps + SIZE * number
-                x, d = x_rows[number * rows + at], d_rows[number * d_shift + at]
-                call_operation(AFFINE(affine).outer, affine, x, d, stretch)
-            at += stretch
-            continue
-        count = min(rows - at, STRETCH, HELD_ROWS - self.held_rows)
-        for number in range(self.map_count):
-            a, x, d = AFFINE(self.maps + SIZE * number), x_rows[number * rows + at:], d_rows[number * d_shift + at:]
-            _copy_rows(x, count, a.inputs, a.held_x + 4 * a.x_stride * self.held_rows, a.x_stride)
-            _copy_rows(d, count, a.outputs, a.held_d + 4 * a.d_stride * self.held_rows, a.d_stride)
-        self.held_rows += count
-        at += count
-        if self.held_rows == HELD_ROWS:
-            call_operation(self.settle, worker, node, 0, 0)
-
-
-@operation
-def settle(worker, node, batch, count):
-    """Before an update, or when as many rows are put aside as there is room for: dW += X^T D over them, for every map."""
-    self = AFFINE_NODE(node)
-    for number in range(self.map_count):
-        a = AFFINE(self.maps + SIZE * number)
-        outer_product(a.held_x, a.x_stride, a.held_d, a.d_stride, self.held_rows, matrix(a.gradient, a.inputs, a.outputs))
-    self.held_rows = 0
-    return DONE
-
-
-@operation
-def refresh(worker, node, batch, count):
-    """After an update: renew the transposed copies that backward multiplies by."""
-    self = AFFINE_NODE(node)
-    for number in range(self.map_count):
-        a = AFFINE(self.maps + SIZE * number)
-        transpose(matrix(a.weight, a.inputs, a.outputs), matrix(a.transposed, a.outputs, a.inputs))
-    return DONE

@@ -33,7 +33,7 @@ from ...runtime.message import (
 )
 from ...runtime.table import keep, take
 from ..parameters import Parameter
-from . import affine
+from . import affine, held
 from .affine import (
     PORT,
     PORT_SIZE,
@@ -44,11 +44,11 @@ from .affine import (
     fill_maps,
     fill_ports,
     glorot,
-    hold,
     join_inputs,
     multiply,
     multiply_back,
 )
+from .held import hold
 from .joining import WAITING
 from .node import Node, positive, shape
 
@@ -98,7 +98,7 @@ class Cell(Node):
         record["out_width"] = self.output_width
         record["bias"], record["bias_gradient"] = bias.value.ctypes.data, bias.gradient.ctypes.data
         return [fill_ports(record, self, self.input_widths, [4 * start * self.hidden for start in self.starts]),
-                fill_maps(record, [(w.value, w.gradient) for w in weights], self.input_widths, self.block * self.hidden)]
+                fill_maps(record, [(w.value, w.gradient) for w in weights])]
 
     def cost(self):
         *weights, _ = self.parameters.values()
@@ -293,5 +293,6 @@ def backward(worker, node, batch, count):
     return DONE
 
 
-Cell.forward, Cell.backward, Cell.settle, Cell.refresh = forward, backward, affine.settle, affine.refresh
+Cell.forward, Cell.backward, Cell.settle = forward, backward, held.settle
+Cell.renew, Cell.refresh = held.renew, held.refresh
 Cell.helpers = affine.HELPERS

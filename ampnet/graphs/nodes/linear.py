@@ -38,7 +38,7 @@ from ...runtime.message import (
 )
 from ...runtime.table import keep, take
 from ..parameters import Parameter, uniform, zeros
-from . import affine
+from . import affine, held
 from .affine import (
     PORT,
     PORT_SIZE,
@@ -49,11 +49,11 @@ from .affine import (
     fill_maps,
     fill_ports,
     glorot,
-    hold,
     join_inputs,
     multiply,
     multiply_back,
 )
+from .held import hold
 from .joining import WAITING
 from .node import Node, positive, shape
 
@@ -100,7 +100,7 @@ class Linear(Node):
         parts = [(weight.value[end - width:end], weight.gradient[end - width:end])
                  for width, end in zip(self.part_widths, ends, strict=True)]
         return [fill_ports(record, self, self.part_widths, [0] * len(parts)),
-                fill_maps(record, parts, self.part_widths, self.output_width)]
+                fill_maps(record, parts)]
 
     def cost(self):
         return 2 * self.input_width * self.output_width
@@ -205,5 +205,6 @@ def backward(worker, node, batch, count):
     return DONE
 
 
-Linear.forward, Linear.backward, Linear.settle, Linear.refresh = forward, backward, affine.settle, affine.refresh
+Linear.forward, Linear.backward, Linear.settle = forward, backward, held.settle
+Linear.renew, Linear.refresh = held.renew, held.refresh
 Linear.helpers = affine.HELPERS

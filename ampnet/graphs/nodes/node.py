@@ -49,7 +49,7 @@ class Node:
     """
 
     dtype = NODE_DTYPE
-    forward = backward = settle = refresh = None
+    forward = backward = settle = refresh = renew = None
     helpers = ()
     immediate = roaming = transparent = is_source = is_loss = False
     keeps_blocks = True
@@ -144,7 +144,7 @@ class Node:
     @property
     def operations(self):
         """All its compiled operations."""
-        own = (self.forward, self.backward, self.settle, self.refresh)
+        own = (self.forward, self.backward, self.settle, self.refresh, self.renew)
         return [operation for operation in (*self.helpers, *own) if operation is not None]
 
     @property

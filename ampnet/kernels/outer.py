@@ -1,0 +1,135 @@
+"""Weight gradients, G (+)= X^T D, over rows that were put aside in panels.
+
+X lies in panels of 6 columns and D in panels of 16, each with room for ROWS rows one after the other, so that all a tile of G
+needs is one stretch of either. Where they were, every step of its inner loop would need two more rows, from pages of their own.
+"""
+
+import numpy as np
+
+from .compile import kernel, kernel_part
+from .gemm import row_addresses
+from .tiles import D_COLUMNS, X_COLUMNS, copy_elements, outer_tile, prefetch
+
+ROWS = 128
+# Elements from a panel to the next: an odd number of cache lines, or a row's pieces would share few sets of the first cache.
+X_PANEL, D_PANEL = X_COLUMNS * ROWS + 16, D_COLUMNS * ROWS + 16
+
+_o62, _o62c, _o61c = outer_tile(6, 2, False), outer_tile(6, 2), outer_tile(6, 1)
+_o52c, _o51c, _o42c, _o41c = outer_tile(5, 2), outer_tile(5, 1), outer_tile(4, 2), outer_tile(4, 1)
+_o32c, _o31c, _o22c, _o21c = outer_tile(3, 2), outer_tile(3, 1), outer_tile(2, 2), outer_tile(2, 1)
+_o12c, _o11c = outer_tile(1, 2), outer_tile(1, 1)
+_copy1, _copy6, _copy16 = copy_elements(1), copy_elements(X_COLUMNS), copy_elements(D_COLUMNS)
+
+
+def x_size(width):
+    """Elements that panels of so many columns of X take."""
+    return -(-width // X_COLUMNS) * X_PANEL
+
+
+def d_size(width):
+    return -(-width // D_COLUMNS) * D_PANEL
+
+
+@kernel
+def put_x(rows, count, width, panels, at):
+    """Put `count` rows of X, given by their addresses, into the panels as rows `at` and following."""
+    for r in range(count):
+        source, target, j = rows[r], panels + 4 * X_COLUMNS * (at + r), 0
+        while j + X_COLUMNS <= width:
+            _copy6(source + 4 * j, target)
+            j += X_COLUMNS
+            target += 4 * X_PANEL
+        while j < width:
+            _copy1(source + 4 * j, target)
+            j += 1
+            target += 4
+
+
+@kernel
+def put_d(rows, count, width, panels, at):
+    """The same for rows of D."""
+    for r in range(count):
+        source, target, j = rows[r], panels + 4 * D_COLUMNS * (at + r), 0
+        while j + D_COLUMNS <= width:
+            _copy16(source + 4 * j, target)
+            j += D_COLUMNS
+            target += 4 * D_PANEL
+        while j < width:
+            _copy1(source + 4 * j, target)
+            j += 1
+            target += 4
+
+
+@kernel_part
+def _tile(x, d, g, stride, steps, add, count, width):
+    """Up to 6 rows and 16 columns of G; x, d: addresses of its panels."""
+    if width >= 16 and count == 6:
+        _o62(x, d, g, stride, steps, add, 0)
+    elif width > 8:
+        cut = width - 8
+        if count == 6:
+            _o62c(x, d, g, stride, steps, add, cut)
+        elif count == 5:
+            _o52c(x, d, g, stride, steps, add, cut)
+        elif count == 4:
+            _o42c(x, d, g, stride, steps, add, cut)
+        elif count == 3:
+            _o32c(x, d, g, stride, steps, add, cut)
+        elif count == 2:
+            _o22c(x, d, g, stride, steps, add, cut)
+        else:
+            _o12c(x, d, g, stride, steps, add, cut)
+    elif count == 6:
+        _o61c(x, d, g, stride, steps, add, width)
+    elif count == 5:
+        _o51c(x, d, g, stride, steps, add, width)
+    elif count == 4:
+        _o41c(x, d, g, stride, steps, add, width)
+    elif count == 3:
+        _o31c(x, d, g, stride, steps, add, width)
+    elif count == 2:
+        _o21c(x, d, g, stride, steps, add, width)
+    else:
+        _o11c(x, d, g, stride, steps, add, width)
+
+
+@kernel
+def outer_block(x, d, rows, first, last, left, right, g, stride, add, ahead, ahead_stride):
+    """G[first:last, left:right] = X^T D over the first `rows` rows of the panels at x and d, or += where `add` is 1.
+
+    first, left: multiples of 6 and 16; g: address of G[first, left], its rows `stride` elements apart; ahead, ahead_stride:
+    the same of a matrix whose lines are asked for at the places of the tiles.
+    """
+    for o in range(left, right, D_COLUMNS):
+        width = min(D_COLUMNS, right - o)
+        for i in range(first, last, X_COLUMNS):
+            count = min(X_COLUMNS, last - i)
+            for r in range(count):
+                prefetch(ahead + 4 * ((i - first + r) * ahead_stride + o - left))
+            _tile(x + 4 * X_PANEL * (i // X_COLUMNS), d + 4 * D_PANEL * (o // D_COLUMNS),
+                  g + 4 * ((i - first) * stride + o - left), stride, rows, add, count, width)
+
+
+@kernel
+def outer_product(x, d, rows, g):
+    """G += X^T D, whole; g: (inner, outer) float32, C-contiguous."""
+    inner, outer = g.shape
+    if rows > 0:
+        to = np.int64(g.ctypes.data)
+        outer_block(x, d, rows, 0, inner, 0, outer, to, outer, 1, to + 4 * X_COLUMNS * outer, outer)
+
+
+@kernel
+def matmul_transposed(x, d, g):
+    """G += X.T @ D on whole matrices: x (rows, inner), d (rows, outer), g (inner, outer) float32, C-contiguous."""
+    rows, (inner, outer) = x.shape[0], g.shape
+    x_panels = np.zeros((inner + X_COLUMNS - 1) // X_COLUMNS * X_PANEL, np.float32)
+    d_panels = np.zeros((outer + D_COLUMNS - 1) // D_COLUMNS * D_PANEL, np.float32)
+    table, xs, ds = np.empty(max(1, rows), np.int64), np.int64(x_panels.ctypes.data), np.int64(d_panels.ctypes.data)
+    for start in range(0, rows, ROWS):
+        count = min(ROWS, rows - start)
+        row_addresses(x, table)
+        put_x(table[start:], count, inner, xs, 0)
+        row_addresses(d, table)
+        put_d(table[start:], count, outer, ds, 0)
+        outer_product(xs, ds, count, g)
