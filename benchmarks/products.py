@@ -1,13 +1,14 @@
 """Our matrix products against a BLAS, on one thread, for the row counts that messages bring. `python -m benchmarks.kernels`.
 
     forward            Y  = X W        product         np.dot(x, w, y)
-    input gradient     dX = D W^T      product         np.dot(d, w.T, dx)    ours from the transposed copy that nodes renew
+    input gradient     dX = D W^T      product         np.dot(d, w.T, dx)    ours from the transposed copy that nodes renew,
+                                       product_turned                        or for many rows from a W that is far
     weight gradient    dW += X^T D     outer_product   sgemm with beta 1     after an update, not for each call
 
 Ours are called as `Linear` and the cells call them: forward and input gradient by tables of row addresses, where every row lies
-in a block of its own as in one-row messages; the weight gradient on rows that were put aside one behind the other. The BLAS has
-all its rows in one matrix, which is kind to it: a node would have to copy them there first. The bias is no part of our product
-(elements.py times it), nor of the BLAS's.
+in a block of its own as in one-row messages; the weight gradient on rows that were put aside in panels, at most 128 a time. The
+BLAS has all its rows in one matrix, which is kind to it: a node would have to copy them there first. The bias is no part of our
+product (elements.py times it), nor of the BLAS's.
 
 Both run in compiled loops of some milliseconds, by turns, timed by the thread's processor time; a number is the median over the
 rounds. Operands are hot: every call of a loop works on the same ones. Results are compared with each other before anything is
@@ -25,8 +26,8 @@ from numba import njit
 from numba.extending import get_cython_function_address
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ampnet.graphs.nodes.affine import held_stride
-from ampnet.kernels.gemm import outer_product, product, transpose
+from ampnet.kernels.gemm import PACK_ROWS, is_far, product, product_turned, transpose
+from ampnet.kernels.outer import ROWS, d_size, outer_product, put_d, put_x, x_size
 from ampnet.runtime.memory import LINE, allocate, size_of
 
 from .rounds import by_turns, print_table, seconds
@@ -43,9 +44,17 @@ def our_products(calls, x_rows, w, y_rows):
 
 
 @njit(nogil=True)
-def our_outer_products(calls, x, d, g):
+def our_turned_products(calls, x_rows, w, y_rows):
     for _ in range(calls):
-        outer_product(x.ctypes.data, x.shape[1], d.ctypes.data, d.shape[1], x.shape[0], g)
+        product_turned(x_rows, w, y_rows, len(x_rows), 0)
+
+
+@njit(nogil=True)
+def our_outer_products(calls, x, d, rows, g):
+    """x, d: panels, a row of either array for each ROWS rows."""
+    for _ in range(calls):
+        for piece in range(len(x)):
+            outer_product(x[piece].ctypes.data, d[piece].ctypes.data, min(ROWS, rows - piece * ROWS), g)
 
 
 @njit(nogil=True)
@@ -107,8 +116,7 @@ class Blas:
 
 
 class Rows:
-    """A random matrix in three places: as one `matrix` for the BLAS, `scattered` as in messages of a row, with their `table`,
-    and put `aside` as for a weight gradient."""
+    """A random matrix in two places: one `matrix` for the BLAS, and `scattered` as in messages of a row, with their `table`."""
 
     def __init__(self, rng, rows, width):
         step = (LINE + (LINE << size_of.py_func(4 * width))) // 4
@@ -116,9 +124,15 @@ class Rows:
         self.scattered = blocks[:, LINE // 4:LINE // 4 + width]
         self.matrix = rng.standard_normal((rows, width)).astype(np.float32)
         self.scattered[...] = self.matrix
-        self.aside = np.zeros((rows, held_stride(width)), np.float32)
-        self.aside[:, :width] = self.matrix
         self.table = np.array([row.ctypes.data for row in self.scattered], np.int64)
+
+    def aside(self, put, size):
+        """Put aside as for a weight gradient."""
+        rows, width = self.matrix.shape
+        panels = np.zeros((-(-rows // ROWS), size(width)), np.float32)
+        for piece, start in zip(panels, range(0, rows, ROWS), strict=True):
+            put(self.table[start:], min(ROWS, rows - start), width, piece.ctypes.data, 0)
+        return panels
 
 
 def loops(kind, rows, inputs, outputs, blas):
@@ -133,11 +147,13 @@ def loops(kind, rows, inputs, outputs, blas):
     elif kind == "input gradient":
         dx, transposed = Rows(rng, rows, inputs), np.empty((outputs, inputs), np.float32)
         transpose(w, transposed)
-        ours, theirs = (our_products, d.table, transposed, dx.table), (blas.dots, d.matrix, w.T, dx.matrix)
+        many = rows >= PACK_ROWS and is_far.py_func(inputs, outputs)
+        ours = (our_turned_products, d.table, w, dx.table) if many else (our_products, d.table, transposed, dx.table)
+        theirs = blas.dots, d.matrix, w.T, dx.matrix
         results = dx.scattered, dx.matrix
     else:
         results = np.zeros((inputs, outputs), np.float32), np.zeros((inputs, outputs), np.float32)
-        ours = our_outer_products, x.aside, d.aside, results[0]
+        ours = our_outer_products, x.aside(put_x, x_size), d.aside(put_d, d_size), rows, results[0]
         theirs = blas.add_products, x.matrix, d.matrix, results[1]
 
     def bind(loop, *arguments):

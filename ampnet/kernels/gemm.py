@@ -188,9 +188,10 @@ def _packed(x, w, y, rows, inner, outer, turned, accumulate):
 
 @kernel
 def product_turned(x_rows, w, y_rows, rows, accumulate):
-    """Y (+)= X @ W.T for a far W, (outer, inner), and at least PACK_ROWS rows; the same values as `product` with a copy of W.T."""
+    """Y (+)= X @ W.T for at least PACK_ROWS rows and a far W, (outer, inner); what `product` with a copy of W.T gives."""
     outer, inner = w.shape
-    _packed(np.int64(x_rows.ctypes.data), np.int64(w.ctypes.data), np.int64(y_rows.ctypes.data), rows, inner, outer, 1, accumulate)
+    x, y, w0 = np.int64(x_rows.ctypes.data), np.int64(y_rows.ctypes.data), np.int64(w.ctypes.data)
+    _packed(x, w0, y, rows, inner, outer, 1, accumulate)
 
 
 @kernel

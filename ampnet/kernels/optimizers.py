@@ -18,6 +18,7 @@ CONSTANT, STEP, COSINE = range(3)
 SCHEDULES = {"constant": CONSTANT, "step": STEP, "cosine": COSINE}
 
 ZERO = np.float32(0)
+STRETCH = 4096   # elements whose squares are summed in float32
 
 
 @kernel
@@ -61,10 +62,18 @@ def step(code, weight, gradient, first, second, scale, rate, beta1, beta2, epsil
 
 @guard_kernel
 def squared_norm(gradient):
-    """Sum of squares in float64 of a (n,) float32 array; not finite exactly when an element is not.
+    """Sum of squares of a (n,) float32 array; not finite exactly when an element is not.
 
-    A square of a float32 cannot overflow in float64.
+    Stretches are summed in float32, the whole in float64; where squares overflow, all in float64, in which none can.
     """
+    total = 0.0
+    for start in range(0, len(gradient), STRETCH):
+        stretch, part = gradient[start:start + STRETCH], ZERO
+        for i in range(len(stretch)):
+            part += stretch[i] * stretch[i]
+        total += np.float64(part)
+    if math.isfinite(total):
+        return total
     total = 0.0
     for i in range(len(gradient)):
         total += np.float64(gradient[i]) * np.float64(gradient[i])

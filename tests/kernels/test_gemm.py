@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ampnet.kernels import gemm
-from ampnet.kernels.outer import ROWS as ROOM, d_size, matmul_transposed, outer_block, outer_product, put_d, put_x, x_size
+from ampnet.kernels.outer import ROWS as ROOM
+from ampnet.kernels.outer import d_size, matmul_transposed, outer_block, outer_product, put_d, put_x, x_size
 from tests.naive import distance
 
 ROWS = [0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 40, 100]

@@ -53,13 +53,18 @@ def fill_ports(node_record, node, widths, starts):
     return [ports]
 
 
-def fill_maps(node_record, weights):
-    """Lay out an AFFINE record for each weight, (value, gradient) of (inputs, outputs); returns what must be kept alive."""
+def fill_maps(node_record, weights, starts):
+    """Lay out an AFFINE record for each weight, (value, gradient) of (inputs, outputs); returns what must be kept alive.
+
+    starts: first column in a row of D for each; two weights with the same rows of D share what is put aside of them.
+    """
     maps, alive = allocate(AFFINE_DTYPE, len(weights)), []
-    for entry, (value, gradient) in zip(maps, weights, strict=True):
+    for entry, (value, gradient), start in zip(maps, weights, starts, strict=True):
         inputs, outputs = value.shape
         transposed = allocate("f4", inputs * outputs)
-        held_x, held_d = allocate("f4", x_size(inputs)), allocate("f4", d_size(outputs))
+        held_x = allocate("f4", x_size(inputs))
+        if not alive or start != starts[0]:
+            held_d = allocate("f4", d_size(outputs))
         entry["weight"], entry["gradient"] = value.ctypes.data, gradient.ctypes.data
         entry["transposed"], entry["inputs"], entry["outputs"] = transposed.ctypes.data, inputs, outputs
         entry["held_x"], entry["held_d"] = held_x.ctypes.data, held_d.ctypes.data

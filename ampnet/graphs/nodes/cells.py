@@ -98,7 +98,7 @@ class Cell(Node):
         record["out_width"] = self.output_width
         record["bias"], record["bias_gradient"] = bias.value.ctypes.data, bias.gradient.ctypes.data
         return [fill_ports(record, self, self.input_widths, [4 * start * self.hidden for start in self.starts]),
-                fill_maps(record, [(w.value, w.gradient) for w in weights])]
+                fill_maps(record, [(w.value, w.gradient) for w in weights], self.starts)]
 
     def cost(self):
         *weights, _ = self.parameters.values()

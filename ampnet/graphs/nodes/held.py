@@ -16,11 +16,11 @@ from ...kernels.outer import ROWS, outer_block, outer_product, put_d, put_x
 from ...runtime.atomics import call_operation
 from ...runtime.memory import helper, matrix, vector
 from ...runtime.message import DONE, NOT_FINITE, operation, scratch
-from ...runtime.records import PARAMETER, WORKER
+from ...runtime.records import PARAMETER
 from ...runtime.update import NOT_MINE, step_elements
 from .affine import AFFINE, AFFINE_NODE, SIZE, renew_copy
 
-BLOCK_ROWS, BLOCK_COLUMNS = 24, 256   # of weights that are updated together: whole tiles, and 24 KiB
+BLOCK_ROWS, BLOCK_COLUMNS = 24, 768   # most of what is updated together: whole tiles, whole rows if they are not longer
 
 
 @helper
@@ -38,7 +38,8 @@ def hold(worker, node, x_rows, d_rows, d_shift, rows):
         for number in range(self.map_count):
             a = AFFINE(self.maps + SIZE * number)
             put_x(x_rows[number * rows + at:], count, a.inputs, a.held_x, self.held_rows)
-            put_d(d_rows[number * d_shift + at:], count, a.outputs, a.held_d, self.held_rows)
+            if number == 0 or a.held_d != AFFINE(self.maps).held_d:
+                put_d(d_rows[number * d_shift + at:], count, a.outputs, a.held_d, self.held_rows)
         self.held_rows += count
         at += count
 

@@ -100,7 +100,7 @@ class Linear(Node):
         parts = [(weight.value[end - width:end], weight.gradient[end - width:end])
                  for width, end in zip(self.part_widths, ends, strict=True)]
         return [fill_ports(record, self, self.part_widths, [0] * len(parts)),
-                fill_maps(record, parts)]
+                fill_maps(record, parts, [0] * len(parts))]
 
     def cost(self):
         return 2 * self.input_width * self.output_width

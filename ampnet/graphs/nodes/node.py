@@ -43,9 +43,9 @@ class Node:
     """Base of all node kinds.
 
     Class attributes: `dtype`, the node's record (`node_dtype` adds fields to the common ones); `forward`, `backward`,
-    `settle`, `refresh`, compiled operations; `helpers`, further ones, which these call by address; `immediate`: is called on
-    arrival, message by message; `roaming`: has no memory, so it runs wherever a message is; `transparent`: in evaluation
-    receipts pass it by (one input, one output, nothing kept); `keeps_blocks`: its table holds messages, not numbers.
+    `settle`, `refresh`, `renew`, compiled operations; `helpers`, further ones, which these call by address; `immediate`: is
+    called on arrival, message by message; `roaming`: has no memory, so it runs wherever a message is; `transparent`: in
+    evaluation receipts pass it by (one input, one output, nothing kept); `keeps_blocks`: its table holds messages, not numbers.
     """
 
     dtype = NODE_DTYPE
