@@ -65,7 +65,7 @@ def test_the_rest_of_beta2_is_not_rounded_twice():
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 7, 8, 9, 33, 1000])
 def test_squared_norm(size):
     g = np.random.default_rng(size).normal(size=size).astype(np.float32)
-    assert squared_norm(g) == pytest.approx(naive.squared_norm(g), rel=1e-12)
+    assert squared_norm(g) == pytest.approx(naive.squared_norm(g), rel=1e-6)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
