@@ -4,10 +4,13 @@ X lies in panels of 6 columns and D in panels of 16, each with room for ROWS row
 needs is one stretch of either. Where they were, every step of its inner loop would need two more rows, from pages of their own.
 """
 
+import math
+
 import numpy as np
 
 from .compile import kernel, kernel_part
 from .gemm import row_addresses
+from .optimizers import squared_norm
 from .tiles import D_COLUMNS, X_COLUMNS, copy_elements, outer_tile, prefetch
 
 ROWS = 128
@@ -30,34 +33,59 @@ def d_size(width):
     return -(-width // D_COLUMNS) * D_PANEL
 
 
-@kernel
-def put_x(rows, count, width, panels, at):
-    """Put `count` rows of X, given by their addresses, into the panels as rows `at` and following."""
+x_length, d_length = kernel_part(x_size), kernel_part(d_size)   # the same for compiled code
+
+@kernel_part
+def _put(rows, count, width, panels, at, columns, size):
     for r in range(count):
-        source, target, j = rows[r], panels + 4 * X_COLUMNS * (at + r), 0
-        while j + X_COLUMNS <= width:
-            _copy6(source + 4 * j, target)
-            j += X_COLUMNS
-            target += 4 * X_PANEL
+        source, target, j = rows[r], panels + 4 * columns * (at + r), 0
+        while j + columns <= width:
+            if columns == X_COLUMNS:
+                _copy6(source + 4 * j, target)
+            else:
+                _copy16(source + 4 * j, target)
+            j += columns
+            target += 4 * size
         while j < width:
             _copy1(source + 4 * j, target)
             j += 1
             target += 4
+
+
+@kernel
+def put_x(rows, count, width, panels, at):
+    """Put `count` rows of X, given by their addresses, into the panels as rows `at` and following."""
+    _put(rows, count, width, panels, at, X_COLUMNS, X_PANEL)
 
 
 @kernel
 def put_d(rows, count, width, panels, at):
     """The same for rows of D."""
-    for r in range(count):
-        source, target, j = rows[r], panels + 4 * D_COLUMNS * (at + r), 0
-        while j + D_COLUMNS <= width:
-            _copy16(source + 4 * j, target)
-            j += D_COLUMNS
-            target += 4 * D_PANEL
-        while j < width:
-            _copy1(source + 4 * j, target)
-            j += 1
-            target += 4
+    _put(rows, count, width, panels, at, D_COLUMNS, D_PANEL)
+
+
+@kernel_part
+def _squares(panels, rows, columns, size):
+    """Sum of squares over the first rows; what a last panel has beyond the width is 0."""
+    total = 0.0
+    for at in range(0, len(panels), size):
+        total += squared_norm(panels[at:at + rows * columns])
+    return total
+
+
+@kernel
+def are_finite(x, d, rows):
+    """Whether the first `rows` rows of panels are; x, d: all their elements, `x_size` and `d_size` of them."""
+    return math.isfinite(_squares(x, rows, X_COLUMNS, X_PANEL) + _squares(d, rows, D_COLUMNS, D_PANEL))
+
+
+@kernel
+def scale_d(d, rows, factor, out):
+    """The first `rows` rows of panels of D times a factor, in other panels."""
+    for at in range(0, len(d), D_PANEL):
+        source, target = d[at:at + rows * D_COLUMNS], out[at:at + rows * D_COLUMNS]
+        for j in range(len(source)):
+            target[j] = factor * source[j]
 
 
 @kernel_part
@@ -123,13 +151,13 @@ def outer_product(x, d, rows, g):
 def matmul_transposed(x, d, g):
     """G += X.T @ D on whole matrices: x (rows, inner), d (rows, outer), g (inner, outer) float32, C-contiguous."""
     rows, (inner, outer) = x.shape[0], g.shape
-    x_panels = np.zeros((inner + X_COLUMNS - 1) // X_COLUMNS * X_PANEL, np.float32)
-    d_panels = np.zeros((outer + D_COLUMNS - 1) // D_COLUMNS * D_PANEL, np.float32)
-    table, xs, ds = np.empty(max(1, rows), np.int64), np.int64(x_panels.ctypes.data), np.int64(d_panels.ctypes.data)
+    x_panels = np.zeros(x_length(inner), np.float32)
+    d_panels = np.zeros(d_length(outer), np.float32)
+    tables, xs, ds = np.empty((2, rows), np.int64), np.int64(x_panels.ctypes.data), np.int64(d_panels.ctypes.data)
+    row_addresses(x, tables[0])
+    row_addresses(d, tables[1])
     for start in range(0, rows, ROWS):
         count = min(ROWS, rows - start)
-        row_addresses(x, table)
-        put_x(table[start:], count, inner, xs, 0)
-        row_addresses(d, table)
-        put_d(table[start:], count, outer, ds, 0)
+        put_x(tables[0, start:], count, inner, xs, 0)
+        put_d(tables[1, start:], count, outer, ds, 0)
         outer_product(xs, ds, count, g)

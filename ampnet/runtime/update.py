@@ -4,7 +4,8 @@ The update uses the mean over the gathered gradients (backward messages); the fe
 much as those before, so their sum is divided by `min_update_frequency` too: a full step on a handful would be mostly noise.
 
 The norm that is needed for clipping is also the divergence guard: it is summed without fast-math, so a NaN or an infinity
-anywhere shows. Gates and softmax keep losses finite however large weights grow, so now and then these are looked at too.
+anywhere shows. Gates and softmax keep losses finite however large weights grow, so now and then these are looked at too. A node
+that renews its weights itself guards them itself, block by block.
 """
 
 import math

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ampnet.kernels import gemm
 from ampnet.kernels.outer import ROWS as ROOM
-from ampnet.kernels.outer import d_size, matmul_transposed, outer_block, outer_product, put_d, put_x, x_size
+from ampnet.kernels.outer import are_finite, d_size, matmul_transposed, outer_block, outer_product, put_d, put_x, x_size
 from tests.naive import distance
 
 ROWS = [0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 40, 100]
@@ -72,6 +72,22 @@ def test_weight_gradients_of_rows_that_were_put_aside(rows, inner, outer, seed):
     outer_block(x_panels.ctypes.data, d_panels.ctypes.data, rows, top, bottom, left, right,
                 block.ctypes.data, block.shape[1], 0, g.ctypes.data, outer)
     assert distance(block[:, :-1], expected[top:bottom, left:right]) < 1e-5 and (block[:, -1] == 7).all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_not_finite_rows_are_seen_in_panels_as_far_as_they_are_in_use(value):
+    rows, inner, outer = 5, 13, 35
+    rng = np.random.default_rng(0)
+    for matrix in (0, 1):
+        for row in range(rows + 1):
+            for column in (0, 5, 12):
+                x, d = random(rng, rows + 1, inner), random(rng, rows + 1, outer)
+                (x, d)[matrix][row, column] = value
+                panels = np.zeros(x_size(inner), np.float32), np.zeros(d_size(outer), np.float32)
+                for put, rows_of, to in ((put_x, x, panels[0]), (put_d, d, panels[1])):
+                    table = np.array([one.ctypes.data for one in rows_of], np.int64)
+                    put(table, rows + 1, rows_of.shape[1], to.ctypes.data, 0)
+                assert are_finite(*panels, rows) == (row == rows)
 
 
 @pytest.mark.parametrize("rows, inner, outer", [(36, 320, 400), (37, 401, 331), (100, 784, 784), (101, 130, 1007)])

@@ -12,8 +12,7 @@ import numpy as np
 
 from ...kernels import optimizers
 from ...kernels.gemm import is_far, transpose_block
-from ...kernels.outer import D_PANEL, ROWS, X_PANEL, outer_block, outer_product, put_d, put_x
-from ...kernels.tiles import D_COLUMNS, X_COLUMNS
+from ...kernels.outer import ROWS, are_finite, d_length, outer_block, outer_product, put_d, put_x, scale_d, x_length
 from ...runtime.atomics import call_operation
 from ...runtime.memory import helper, matrix, vector
 from ...runtime.message import DONE, NOT_FINITE, operation, scratch
@@ -61,38 +60,6 @@ def settle(worker, node, batch, count):
 
 
 @helper
-def _are_finite(panels, count, stride, size):
-    """Whether the first `size` elements of each panel are."""
-    total = 0.0
-    for i in range(count):
-        total += optimizers.squared_norm(vector(panels + 4 * stride * i, size))
-    return math.isfinite(total)
-
-
-@helper
-def _scale_d(worker, affine, rows, factor):
-    """Panels of D times a factor, in other memory; its address."""
-    a = AFFINE(affine)
-    panels = (a.outputs + D_COLUMNS - 1) // D_COLUMNS
-    scaled = np.int64(scratch(worker, 6, panels * D_PANEL // 2).ctypes.data)
-    for i in range(panels):
-        at, size = 4 * D_PANEL * i, rows * D_COLUMNS
-        source, target = vector(a.held_d + at, size), vector(scaled + at, size)
-        for j in range(len(source)):
-            target[j] = factor * source[j]
-    return scaled
-
-
-@helper
-def _descend(worker, affine, rows, scaled, first, last, left, right):
-    """W[first:last, left:right] += X^T D, D times the step already: plain SGD without a gradient of its own."""
-    a = AFFINE(affine)
-    weight = a.weight + 4 * (first * a.outputs + left)
-    outer_block(a.held_x, scaled, rows, first, last, left, right, weight, a.outputs, 1, weight, a.outputs)
-    _copy_block(affine, first, last, left, right)
-
-
-@helper
 def _copy_block(affine, first, last, left, right):
     """Renew the transposed copy of W[first:last, left:right], if it is a near one."""
     a = AFFINE(affine)
@@ -103,7 +70,7 @@ def _copy_block(affine, first, last, left, right):
 
 @helper
 def _update_block(worker, parameter, affine, rows, first, last, left, right):
-    """Gradient, step and transposed copy of W[first:last, left:right]; `rows` are put aside. NOT_FINITE before any step."""
+    """Gradient and step of W[first:last, left:right]; `rows` are put aside. NOT_FINITE before any step."""
     a, p = AFFINE(affine), PARAMETER(parameter)
     height, width, start = last - first, right - left, first * a.outputs + left
     weight, stride = a.weight + 4 * start, a.outputs
@@ -122,15 +89,27 @@ def _update_block(worker, parameter, affine, rows, first, last, left, right):
             return NOT_FINITE
     for i in range(pieces):
         step_elements(worker, parameter, (weight - p.value) // 4 + i * a.outputs, gradient + 4 * i * stride, size)
-    _copy_block(affine, first, last, left, right)
     return DONE
+
+
+@helper
+def _descent(worker, affine, rows):
+    """D of the rows put aside, times minus the step, in other memory: its address."""
+    w, a = WORKER(worker), AFFINE(affine)
+    size = d_length(a.outputs)
+    scaled = np.int64(scratch(worker, 6, size // 2).ctypes.data)
+    scale_d(vector(a.held_d, size), rows, np.float32(-w.step_rate * w.step_scale), vector(scaled, size))
+    return scaled
 
 
 @operation
 def renew(worker, node, parameter, rows):
-    """Update a parameter with what is put aside, if it is one of the weights."""
-    self, w, p = AFFINE_NODE(node), WORKER(worker), PARAMETER(parameter)
-    o = OPTIMIZER(ENGINE(w.engine).optimizer)
+    """Update a parameter with what is put aside, if it is one of the weights.
+
+    Plain SGD on few rows has no gradient that could be looked at: the rows are, and the weights now and then.
+    """
+    self, p = AFFINE_NODE(node), PARAMETER(parameter)
+    o = OPTIMIZER(ENGINE(WORKER(worker).engine).optimizer)
     is_plain = o.code == optimizers.SGD and o.decay == 0 and 0 < rows <= FEW_ROWS
     found = NOT_MINE
     for number in range(self.map_count):
@@ -140,22 +119,22 @@ def renew(worker, node, parameter, rows):
             continue
         found, scaled = DONE, 0
         if is_plain and a.has_gradient == 0:
-            if not _are_finite(a.held_x, (a.inputs + X_COLUMNS - 1) // X_COLUMNS, X_PANEL, rows * X_COLUMNS):
+            if not are_finite(vector(a.held_x, x_length(a.inputs)), vector(a.held_d, d_length(a.outputs)), rows):
                 return NOT_FINITE
-            if not _are_finite(a.held_d, (a.outputs + D_COLUMNS - 1) // D_COLUMNS, D_PANEL, rows * D_COLUMNS):
-                return NOT_FINITE
-            scaled = _scale_d(worker, affine, rows, np.float32(-w.step_rate * w.step_scale))
+            scaled = _descent(worker, affine, rows)
         parts = (a.outputs + BLOCK_COLUMNS - 1) // BLOCK_COLUMNS
         columns = a.outputs if parts == 1 else ((a.outputs + parts - 1) // parts + 15) // 16 * 16
         for first in range(0, a.inputs, BLOCK_ROWS):
             for left in range(0, a.outputs, columns):
                 last, right = min(first + BLOCK_ROWS, a.inputs), min(left + columns, a.outputs)
                 if scaled != 0:
-                    _descend(worker, affine, rows, scaled, first, last, left, right)
-                    continue
-                status = _update_block(worker, parameter, affine, rows, first, last, left, right)
-                if status != DONE:
-                    return status
+                    weight = a.weight + 4 * (first * a.outputs + left)
+                    outer_block(a.held_x, scaled, rows, first, last, left, right, weight, a.outputs, 1, weight, a.outputs)
+                else:
+                    status = _update_block(worker, parameter, affine, rows, first, last, left, right)
+                    if status != DONE:
+                        return status
+                _copy_block(affine, first, last, left, right)
         a.has_gradient = 0
         a.is_stale = 1 if is_far(a.inputs, a.outputs) else 0
     return found
