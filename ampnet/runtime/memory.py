@@ -17,7 +17,7 @@ from .atomics import c_aligned_alloc, c_free, load, store
 
 LINE = 64            # bytes of a cache line
 SIZES = 32           # block sizes: payloads of 64 << 0 .. 64 << 31 bytes
-KEPT_BYTES = 1 << 18  # a free list holds at most so many bytes (and always a few blocks)
+KEPT_BYTES = 4 << 20  # a free list holds at most so many bytes (and always a few blocks)
 KEPT_BLOCKS = 4
 
 
