@@ -1,7 +1,7 @@
 """Matrix products for few rows, register-tiled in LLVM vector IR.
 
 A BLAS packs its operands, which costs more than the product when there are 2 to 50 rows. Here a tile of MR rows x NV
-vectors of 8 floats stays in registers for the whole inner loop, and nothing is packed until there are many rows.
+vectors of LANES floats stays in registers for the whole inner loop, and nothing is packed until there are many rows.
 
 The rows of a product need not lie in one matrix: every row is given by its *address*, so the payloads of many messages
 are multiplied where they lie and the results are written straight into the payloads of the next messages. Forward and
@@ -12,13 +12,13 @@ backward of a linear layer are products (X: rows x inner, W: inner x outer, D: r
                                     product_turned(d_rows, W, dx_rows)   for many rows and a W that is far
                 dW += X.T @ D       see outer.py
 
-Widths that are no multiple of 16 are finished by tiles that are cut, so nothing beyond a row is touched.
+Widths that are no multiple of COLUMNS are finished by tiles that are cut, so nothing beyond a row is touched.
 """
 
 import numpy as np
 
 from .compile import kernel, kernel_part
-from .tiles import copy_elements, prefetch, product_tile, transpose_tile
+from .tiles import COLUMNS, LANES, LINES, copy_elements, prefetch, product_tile, transpose_tile
 
 NEAR_BYTES = 14 << 10      # a share of a first cache of 32 KiB
 MOST_STEPS = 320           # so much of the inner dimension is walked at once, which keeps a panel of W in the first cache
@@ -35,7 +35,7 @@ _p32, _p32c, _p31c = product_tile(3, 2, False), product_tile(3, 2), product_tile
 _p34, _p24, _p22c, _p21c = product_tile(3, 4, False), product_tile(2, 4, False), product_tile(2, 2), product_tile(2, 1)
 _p18, _p14, _p12 = product_tile(1, 8, False), product_tile(1, 4, False), product_tile(1, 2, False)
 _p12c, _p11c = product_tile(1, 2), product_tile(1, 1)
-copy1, copy16 = copy_elements(1), copy_elements(16)
+copy1, _copy_columns = copy_elements(1), copy_elements(COLUMNS)
 
 
 @kernel_part
@@ -54,20 +54,20 @@ def row_addresses(matrix, table):
 
 @kernel_part
 def _cut_tile(x, k, w, stride, y, rows, steps, column, width, accumulate):
-    """Columns [column, column + width), width <= 16, of 1 to 6 rows; w is the address of W[k, column]."""
-    if width > 8:
+    """Columns [column, column + width), width <= COLUMNS, of 1 to 6 rows; w is the address of W[k, column]."""
+    if width > LANES:
         if rows == 6:
-            _p62c(x, k, w, stride, y, column, steps, accumulate, width - 8)
+            _p62c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
         elif rows == 5:
-            _p52c(x, k, w, stride, y, column, steps, accumulate, width - 8)
+            _p52c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
         elif rows == 4:
-            _p42c(x, k, w, stride, y, column, steps, accumulate, width - 8)
+            _p42c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
         elif rows == 3:
-            _p32c(x, k, w, stride, y, column, steps, accumulate, width - 8)
+            _p32c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
         elif rows == 2:
-            _p22c(x, k, w, stride, y, column, steps, accumulate, width - 8)
+            _p22c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
         else:
-            _p12c(x, k, w, stride, y, column, steps, accumulate, width - 8)
+            _p12c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
     elif rows == 6:
         _p61c(x, k, w, stride, y, column, steps, accumulate, width)
     elif rows == 5:
@@ -84,8 +84,8 @@ def _cut_tile(x, k, w, stride, y, rows, steps, column, width, accumulate):
 
 @kernel_part
 def _tile(x, k, w, stride, y, rows, steps, column, width, accumulate):
-    """Columns [column, column + width), width <= 16, of 3 to 6 rows; w is the address of W[k, column]."""
-    if width < 16:
+    """Columns [column, column + width), width <= COLUMNS, of 3 to 6 rows; w is the address of W[k, column]."""
+    if width < COLUMNS:
         _cut_tile(x, k, w, stride, y, rows, steps, column, width, accumulate)
     elif rows == 6:
         _p62(x, k, w, stride, y, column, steps, accumulate, 0)
@@ -114,40 +114,41 @@ def _few_rows(x, k, w, y, rows, steps, outer, accumulate):
     """All columns of 1, 2 or 3 rows; w is the address of W[k, 0]."""
     o = 0
     if rows == 3:
-        while o + 32 <= outer:
+        while o + 2 * COLUMNS <= outer:
             _p34(x, k, w + 4 * o, outer, y, o, steps, accumulate, 0)
-            o += 32
+            o += 2 * COLUMNS
     elif rows == 2:
-        while o + 32 <= outer:
+        while o + 2 * COLUMNS <= outer:
             _p24(x, k, w + 4 * o, outer, y, o, steps, accumulate, 0)
-            o += 32
+            o += 2 * COLUMNS
     else:
-        while o + 64 <= outer:
+        while o + 4 * COLUMNS <= outer:
             _p18(x, k, w + 4 * o, outer, y, o, steps, accumulate, 0)
-            o += 64
-        if o + 32 <= outer:
+            o += 4 * COLUMNS
+        if o + 2 * COLUMNS <= outer:
             _p14(x, k, w + 4 * o, outer, y, o, steps, accumulate, 0)
-            o += 32
-        if o + 16 <= outer:
+            o += 2 * COLUMNS
+        if o + COLUMNS <= outer:
             _p12(x, k, w + 4 * o, outer, y, o, steps, accumulate, 0)
-            o += 16
+            o += COLUMNS
     while o < outer:
-        width = min(16, outer - o)
+        width = min(COLUMNS, outer - o)
         _cut_tile(x, k, w + 4 * o, outer, y, rows, steps, o, width, accumulate)
         o += width
 
 
 @kernel_part
 def _copy_panel(w, stride, steps, width, panel):
-    """panel[k] = W[k, :width] for k < steps, 16 elements apart; w is the address of its first element."""
+    """panel[k] = W[k, :width] for k < steps, COLUMNS elements apart; w is the address of its first element."""
     for k in range(steps):
-        source = w + 4 * k * stride
-        if width == 16:
-            prefetch(source + 4 * PACK_AHEAD * stride)
-            copy16(source, panel + 64 * k)
+        source, target = w + 4 * k * stride, panel + 4 * COLUMNS * k
+        if width == COLUMNS:
+            for line in range(LINES):
+                prefetch(source + 4 * PACK_AHEAD * stride + 64 * line)
+            _copy_columns(source, target)
         else:
             for j in range(width):
-                copy1(source + 4 * j, panel + 64 * k + 4 * j)
+                copy1(source + 4 * j, target + 4 * j)
 
 
 @kernel_part
@@ -159,29 +160,29 @@ def _packed(x, w, y, rows, inner, outer, turned, accumulate):
     """
     pieces = (inner + MOST_STEPS - 1) // MOST_STEPS
     piece = (inner + pieces - 1) // pieces
-    space = np.empty(16 * piece + 16, np.float32)
+    space = np.empty(COLUMNS * piece + 16, np.float32)
     panel = (np.int64(space.ctypes.data) + 63) // 64 * 64
     for k in range(0, inner, piece):
         steps = min(piece, inner - k)
         add = 1 if k > 0 else accumulate
-        for o in range(0, outer, 16):
-            width = min(16, outer - o)
+        for o in range(0, outer, COLUMNS):
+            width = min(COLUMNS, outer - o)
             if turned != 0:
-                transpose_block(w + 4 * (o * inner + k), inner, panel, 16, width, steps)
+                transpose_block(w + 4 * (o * inner + k), inner, panel, COLUMNS, width, steps)
             else:
                 _copy_panel(w + 4 * (k * outer + o), outer, steps, width, panel)
             tiles = (rows + 5) // 6
             i, asked = 0, 0
             while tiles > 0:
                 count = (rows - i + tiles - 1) // tiles
-                upto = steps * (i + count) // rows
+                upto = LINES * steps * (i + count) // rows
                 while asked < upto:
                     if turned != 0:
-                        prefetch(w + 4 * ((o + 16 + asked % 16) * inner + k) + 64 * (asked // 16))
+                        prefetch(w + 4 * ((o + COLUMNS + asked % COLUMNS) * inner + k) + 64 * (asked // COLUMNS))
                     else:
-                        prefetch(w + 4 * ((k + asked) * outer + o + 16))
+                        prefetch(w + 4 * ((k + asked // LINES) * outer + o + COLUMNS) + 64 * (asked % LINES))
                     asked += 1
-                _tile(x + 8 * i, k, panel, 16, y + 8 * i, count, steps, o, width, add)
+                _tile(x + 8 * i, k, panel, COLUMNS, y + 8 * i, count, steps, o, width, add)
                 i += count
                 tiles -= 1
 
@@ -226,12 +227,13 @@ def product(x_rows, w, y_rows, rows, accumulate):
         first, chunks = 0, (rows + most - 1) // most
         while chunks > 0:
             count = (rows - first + chunks - 1) // chunks   # equal ones: a tile has 3 rows or more
-            for o in range(0, outer, 16):
-                width = min(16, outer - o)
+            for o in range(0, outer, COLUMNS):
+                width = min(COLUMNS, outer - o)
                 xi, yi = x + 8 * first, y + 8 * first
                 if far:   # ask for the next columns now; they are too far apart for the processor to guess
                     for j in range(steps):
-                        prefetch(wk + 4 * (o + 16 + j * outer))
+                        for line in range(LINES):
+                            prefetch(wk + 4 * (o + COLUMNS + j * outer) + 64 * line)
                 _panel(xi, k, wk + 4 * o, outer, yi, count, steps, o, width, add)
             first += count
             chunks -= 1

@@ -1,6 +1,6 @@
 """Weight gradients, G (+)= X^T D, over rows that were put aside in panels.
 
-X lies in panels of 6 columns and D in panels of 16, each with room for ROWS rows one after the other, so that all a tile of G
+X lies in panels of 6 columns and D in panels of COLUMNS, each with room for ROWS rows one after the other, so that all a tile of G
 needs is one stretch of either. Where they were, every step of its inner loop would need two more rows, from pages of their own.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from .compile import exact_kernel, kernel, kernel_part
 from .gemm import row_addresses
 from .optimizers import squared_norm
-from .tiles import D_COLUMNS, X_COLUMNS, copy_elements, outer_tile, prefetch
+from .tiles import D_COLUMNS, LANES, LINES, X_COLUMNS, copy_elements, outer_tile, prefetch
 
 ROWS = 128
 # Elements from a panel to the next: an odd number of cache lines, or a row's pieces would share few sets of the first cache.
@@ -21,7 +21,7 @@ _o62, _o62c, _o61c = outer_tile(6, 2, False), outer_tile(6, 2), outer_tile(6, 1)
 _o52c, _o51c, _o42c, _o41c = outer_tile(5, 2), outer_tile(5, 1), outer_tile(4, 2), outer_tile(4, 1)
 _o32c, _o31c, _o22c, _o21c = outer_tile(3, 2), outer_tile(3, 1), outer_tile(2, 2), outer_tile(2, 1)
 _o12c, _o11c = outer_tile(1, 2), outer_tile(1, 1)
-_copy1, _copy6, _copy16 = copy_elements(1), copy_elements(X_COLUMNS), copy_elements(D_COLUMNS)
+_copy1, _copy_x, _copy_d = copy_elements(1), copy_elements(X_COLUMNS), copy_elements(D_COLUMNS)
 
 
 def x_size(width):
@@ -41,9 +41,9 @@ def _put(rows, count, width, panels, at, columns, size):
         source, target, j = rows[r], panels + 4 * columns * (at + r), 0
         while j + columns <= width:
             if columns == X_COLUMNS:
-                _copy6(source + 4 * j, target)
+                _copy_x(source + 4 * j, target)
             else:
-                _copy16(source + 4 * j, target)
+                _copy_d(source + 4 * j, target)
             j += columns
             target += 4 * size
         while j < width:
@@ -90,11 +90,11 @@ def scale_d(d, rows, factor, out):
 
 @kernel_part
 def _tile(x, d, g, stride, steps, add, count, width):
-    """Up to 6 rows and 16 columns of G; x, d: addresses of its panels."""
-    if width >= 16 and count == 6:
+    """Up to X_COLUMNS rows and D_COLUMNS columns of G; x, d: addresses of its panels."""
+    if width >= D_COLUMNS and count == 6:
         _o62(x, d, g, stride, steps, add, 0)
-    elif width > 8:
-        cut = width - 8
+    elif width > LANES:
+        cut = width - LANES
         if count == 6:
             _o62c(x, d, g, stride, steps, add, cut)
         elif count == 5:
@@ -125,7 +125,7 @@ def _tile(x, d, g, stride, steps, add, count, width):
 def outer_block(x, d, rows, first, last, left, right, g, stride, add, ahead, ahead_stride):
     """G[first:last, left:right] = X^T D over the first `rows` rows of the panels at x and d, or += where `add` is 1.
 
-    first, left: multiples of 6 and 16; g: address of G[first, left], its rows `stride` elements apart; ahead, ahead_stride:
+    first, left: multiples of X_COLUMNS and D_COLUMNS; g: address of G[first, left], its rows `stride` elements apart; ahead, ahead_stride:
     the same of a matrix whose lines are asked for at the places of the tiles.
     """
     for o in range(left, right, D_COLUMNS):
@@ -133,7 +133,8 @@ def outer_block(x, d, rows, first, last, left, right, g, stride, add, ahead, ahe
         for i in range(first, last, X_COLUMNS):
             count = min(X_COLUMNS, last - i)
             for r in range(count):
-                prefetch(ahead + 4 * ((i - first + r) * ahead_stride + o - left))
+                for line in range(LINES):
+                    prefetch(ahead + 4 * ((i - first + r) * ahead_stride + o - left) + 64 * line)
             _tile(x + 4 * X_PANEL * (i // X_COLUMNS), d + 4 * D_PANEL * (o // D_COLUMNS),
                   g + 4 * ((i - first) * stride + o - left), stride, rows, add, count, width)
 

@@ -1,8 +1,8 @@
 """Tiles of matrix products, and other pieces of vector code, written as LLVM IR.
 
-A tile of a few rows x a few vectors of 8 floats stays in registers for its whole inner loop. Rows of X and Y of a product
+A tile of a few rows x a few vectors of LANES floats stays in registers for its whole inner loop. Rows of X and Y of a product
 are found by their addresses in tables, as `gemm` explains. Of the last vector of a tile that is cut only the first `width`
-elements, 1 to 8, are touched.
+elements, 1 to LANES, are touched.
 """
 
 from llvmlite import ir
@@ -10,12 +10,18 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-LANES = 8
-X_COLUMNS, D_COLUMNS = 6, 2 * LANES   # of a panel of rows that were put aside, see outer.py
+from .processor import has_wide_vectors
+
+LANES = 16 if has_wide_vectors() else 8
+COLUMNS = 2 * LANES   # of most tiles
+LINES = COLUMNS // 16   # cache lines they are
+X_COLUMNS, D_COLUMNS = 6, COLUMNS   # of a panel of rows that were put aside, see outer.py
+BLOCK = 8   # rows and columns that are transposed at a time
 
 I1, I32, I64, F32 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.FloatType()
-VECTOR = ir.VectorType(F32, LANES)
+VECTOR, SHORT_VECTOR = ir.VectorType(F32, LANES), ir.VectorType(F32, BLOCK)
 MASK = ir.VectorType(I1, LANES)
+PIECES = tuple(lanes for lanes in (16, 8, 4, 2, 1) if lanes <= LANES)
 
 # Distance of the rows that are shuffled with one another, and the elements of both that the first and the second get.
 TRANSPOSING = ((1, ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15))),
@@ -50,12 +56,12 @@ class _Emitter:
         b = self.builder
         return b.load(b.gep(b.inttoptr(table, I64.as_pointer()), [index]))
 
-    def load(self, pointer, cut=False):
+    def load(self, pointer, cut=False, kind=VECTOR):
         b = self.builder
-        at = b.bitcast(pointer, VECTOR.as_pointer())
+        at = b.bitcast(pointer, kind.as_pointer())
         if not cut:
             return b.load(at, align=4)
-        name, zero = "llvm.masked.load.v8f32.p0", ir.Constant(VECTOR, [0.0] * LANES)
+        name, zero = f"llvm.masked.load.v{LANES}f32.p0", ir.Constant(VECTOR, [0.0] * LANES)
         function = cgutils.get_or_insert_function(
             b.module, ir.FunctionType(VECTOR, [VECTOR.as_pointer(), I32, MASK, VECTOR]), name)
         return b.call(function, [at, ir.Constant(I32, 4), self.mask, zero])
@@ -64,9 +70,9 @@ class _Emitter:
         """A vector that is cut in pieces of 8, 4, 2 and 1, as masked stores take some processors 40 steps."""
         b = self.builder
         if not cut:
-            b.store(value, b.bitcast(pointer, VECTOR.as_pointer()), align=4)
+            b.store(value, b.bitcast(pointer, value.type.as_pointer()), align=4)
             return
-        for lanes in (8, 4, 2, 1):
+        for lanes in PIECES:
             piece, rest = self._halves(value, lanes)
             part = b.and_(self.width, ir.Constant(I64, lanes))
             is_there = b.icmp_signed("!=", part, ir.Constant(I64, 0))
@@ -90,7 +96,7 @@ class _Emitter:
 
     def fma(self, a, x, y):
         b = self.builder
-        function = cgutils.get_or_insert_function(b.module, ir.FunctionType(VECTOR, [VECTOR] * 3), "llvm.fma.v8f32")
+        function = cgutils.get_or_insert_function(b.module, ir.FunctionType(VECTOR, [VECTOR] * 3), f"llvm.fma.v{LANES}f32")
         return b.call(function, [a, x, y])
 
 
@@ -135,7 +141,7 @@ def _cuts(vectors, cut):
 
 
 def product_tile(rows, vectors, cut=True):
-    """Y[i:i+rows, o:o+8*vectors] (+)= X[i:i+rows, k:k+steps] @ W[k:k+steps, o:...].
+    """Y[i:i+rows, o:o+LANES*vectors] (+)= X[i:i+rows, k:k+steps] @ W[k:k+steps, o:...].
 
     `x`, `y`: places in the tables of row addresses; `first`: k; `w`: address of W[k, o]; `column`: o.
     """
@@ -169,7 +175,7 @@ def product_tile(rows, vectors, cut=True):
 
 
 def outer_tile(rows, vectors, cut=True):
-    """G[i:i+rows, o:o+8*vectors] (+)= sum over k of X[k, i:i+rows] (outer) D[k, o:...], X and D in panels.
+    """G[i:i+rows, o:o+LANES*vectors] (+)= sum over k of X[k, i:i+rows] (outer) D[k, o:...], X and D in panels.
 
     `x`, `d`, `g`: addresses of X[0, i], D[0, o], G[i, o]; `stride`: elements from a row of G to the next.
     """
@@ -203,9 +209,9 @@ def outer_tile(rows, vectors, cut=True):
 
 
 def copy_elements(count):
-    """target[:count] = source[:count], by vectors of 8, 4, 2 and 1; both are addresses."""
+    """target[:count] = source[:count], by vectors as long as they go; both are addresses."""
     pieces, at = [], 0
-    for lanes in (8, 4, 2, 1):
+    for lanes in PIECES:
         while count - at >= lanes:
             pieces.append((at, ir.VectorType(F32, lanes).as_pointer()))
             at += lanes
@@ -234,15 +240,15 @@ def transpose_tile(context, source, source_stride, target, target_stride):
     def generate(context, builder, signature, arguments):
         source, source_stride, target, target_stride = arguments
         emit = _Emitter(builder)
-        at = [[emit.element(emit.pointer(base), builder.mul(stride, ir.Constant(I64, r))) for r in range(LANES)]
+        at = [[emit.element(emit.pointer(base), builder.mul(stride, ir.Constant(I64, r))) for r in range(BLOCK)]
               for base, stride in ((source, source_stride), (target, target_stride))]
-        block = [emit.load(pointer) for pointer in at[0]]
+        block = [emit.load(pointer, kind=SHORT_VECTOR) for pointer in at[0]]
         for distance, orders in TRANSPOSING:
-            for i in range(LANES):
+            for i in range(BLOCK):
                 if not i & distance:
                     pair = block[i], block[i + distance]
                     block[i], block[i + distance] = (
-                        builder.shuffle_vector(*pair, ir.Constant(ir.VectorType(I32, LANES), order)) for order in orders)
+                        builder.shuffle_vector(*pair, ir.Constant(ir.VectorType(I32, BLOCK), order)) for order in orders)
         for row, value in zip(ROWS_AFTER_TRANSPOSING, block, strict=True):
             emit.store(value, at[1][row])
         return context.get_dummy_value()

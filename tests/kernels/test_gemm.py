@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ampnet.kernels import gemm
 from ampnet.kernels.outer import ROWS as ROOM
-from ampnet.kernels.outer import are_finite, d_size, matmul_transposed, outer_block, outer_product, put_d, put_x, x_size
+from ampnet.kernels.outer import D_COLUMNS, are_finite, d_size, matmul_transposed, outer_block, outer_product, put_d, put_x, x_size
 from tests.naive import distance
 
 ROWS = [0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 40, 100]
@@ -66,7 +66,7 @@ def test_weight_gradients_of_rows_that_were_put_aside(rows, inner, outer, seed):
     wanted = g + expected
     outer_product(x_panels.ctypes.data, d_panels.ctypes.data, rows, g)
     assert distance(g, wanted) < 1e-5
-    top, left = 6 * int(rng.integers((inner + 5) // 6)), 16 * int(rng.integers((outer + 15) // 16))
+    top, left = 6 * int(rng.integers((inner + 5) // 6)), D_COLUMNS * int(rng.integers((outer + D_COLUMNS - 1) // D_COLUMNS))
     bottom, right = int(rng.integers(top + 1, inner + 1)), int(rng.integers(left + 1, outer + 1))
     block = np.full((bottom - top, right - left + 1), 7, np.float32)
     outer_block(x_panels.ctypes.data, d_panels.ctypes.data, rows, top, bottom, left, right,

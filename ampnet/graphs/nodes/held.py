@@ -12,7 +12,7 @@ import numpy as np
 
 from ...kernels import optimizers
 from ...kernels.gemm import is_far, transpose_block
-from ...kernels.outer import ROWS, are_finite, d_length, outer_block, outer_product, put_d, put_x, scale_d, x_length
+from ...kernels.outer import D_COLUMNS, ROWS, are_finite, d_length, outer_block, outer_product, put_d, put_x, scale_d, x_length
 from ...runtime.atomics import call_operation
 from ...runtime.memory import helper, matrix, vector
 from ...runtime.message import DONE, NOT_FINITE, operation, scratch
@@ -123,7 +123,7 @@ def renew(worker, node, parameter, rows):
                 return NOT_FINITE
             scaled = _descent(worker, affine, rows)
         parts = (a.outputs + BLOCK_COLUMNS - 1) // BLOCK_COLUMNS
-        columns = a.outputs if parts == 1 else ((a.outputs + parts - 1) // parts + 15) // 16 * 16
+        columns = a.outputs if parts == 1 else ((a.outputs + parts - 1) // parts + D_COLUMNS - 1) // D_COLUMNS * D_COLUMNS
         for first in range(0, a.inputs, BLOCK_ROWS):
             for left in range(0, a.outputs, columns):
                 last, right = min(first + BLOCK_ROWS, a.inputs), min(left + columns, a.outputs)
