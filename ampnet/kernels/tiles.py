@@ -72,6 +72,11 @@ class _Emitter:
         if not cut:
             b.store(value, b.bitcast(pointer, value.type.as_pointer()), align=4)
             return
+        if LANES == 16:
+            function = cgutils.get_or_insert_function(
+                b.module, ir.FunctionType(ir.VoidType(), [VECTOR, VECTOR.as_pointer(), I32, MASK]), f"llvm.masked.store.v{LANES}f32.p0")
+            b.call(function, [value, b.bitcast(pointer, VECTOR.as_pointer()), ir.Constant(I32, 4), self.mask])
+            return
         for lanes in PIECES:
             piece, rest = self._halves(value, lanes)
             part = b.and_(self.width, ir.Constant(I64, lanes))
