@@ -1,14 +1,14 @@
 """Our matrix products against a BLAS, on one thread, for the row counts that messages bring. `python -m benchmarks.kernels`.
 
     forward            Y  = X W        product         np.dot(x, w, y)
-    input gradient     dX = D W^T      product         np.dot(d, w.T, dx)    ours from the transposed copy that nodes renew,
-                                       product_turned                        or for many rows from a W that is far
+    input gradient     dX = D W^T      product         np.dot(d, w.T, dx)    ours from the transposed copy that nodes renew
     weight gradient    dW += X^T D     outer_product   sgemm with beta 1     after an update, not for each call
 
-Ours are called as `Linear` and the cells call them: forward and input gradient by tables of row addresses, where every row lies
-in a block of its own as in one-row messages; the weight gradient on rows that were put aside in panels, at most 128 a time. The
-BLAS has all its rows in one matrix, which is kind to it: a node would have to copy them there first. The bias is no part of our
-product (elements.py times it), nor of the BLAS's.
+If W is far, product_panels takes the place of product, on the copies that nodes renew. Ours are called as `Linear` and the
+cells call them: forward and input gradient by tables of row addresses, where every row lies in a block of its own as in one-row
+messages; the weight gradient on rows that were put aside in panels, at most 128 a time. The BLAS has all its rows in one
+matrix, which is kind to it: a node would have to copy them there first. The bias is no part of our product (elements.py times
+it), nor of the BLAS's.
 
 Both run in compiled loops of some milliseconds, by turns, timed by the thread's processor time; a number is the median over the
 rounds. Operands are hot: every call of a loop works on the same ones. Results are compared with each other before anything is
@@ -26,8 +26,10 @@ from numba import njit
 from numba.extending import get_cython_function_address
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ampnet.kernels.gemm import PACK_ROWS, is_far, product, product_turned, transpose
+from ampnet.kernels.gemm import FEW as FEW_ROWS
+from ampnet.kernels.gemm import is_far, product, transpose
 from ampnet.kernels.outer import ROWS, d_size, outer_product, put_d, put_x, x_size
+from ampnet.kernels.panels import pack, panels_size, product_panels
 from ampnet.runtime.memory import LINE, allocate, size_of
 
 from .rounds import by_turns, print_table, seconds
@@ -44,9 +46,9 @@ def our_products(calls, x_rows, w, y_rows):
 
 
 @njit(nogil=True)
-def our_turned_products(calls, x_rows, w, y_rows):
+def our_panel_products(calls, x_rows, panels, inner, outer, y_rows):
     for _ in range(calls):
-        product_turned(x_rows, w, y_rows, len(x_rows), 0)
+        product_panels(x_rows, panels, inner, outer, y_rows, len(x_rows), 0)
 
 
 @njit(nogil=True)
@@ -135,6 +137,16 @@ class Rows:
         return panels
 
 
+def our_loop(x_rows, w, y_rows, has_copy):
+    """Y = X W as nodes do it, with its arguments; has_copy: W itself is a copy, always in panels if far."""
+    inner, outer = w.shape
+    if not is_far.py_func(inner, outer) or (len(x_rows) <= FEW_ROWS and not has_copy):
+        return our_products, x_rows, w, y_rows
+    panels = np.zeros(panels_size(inner, outer), np.float32)
+    pack(w, panels)
+    return our_panel_products, x_rows, panels, inner, outer, y_rows
+
+
 def loops(kind, rows, inputs, outputs, blas):
     """(our loop, the BLAS's, distance between the results of one call each); the loops take the number of calls."""
     rng = np.random.default_rng(0)
@@ -142,13 +154,12 @@ def loops(kind, rows, inputs, outputs, blas):
     x, d = Rows(rng, rows, inputs), Rows(rng, rows, outputs)
     if kind == "forward":
         y = Rows(rng, rows, outputs)
-        ours, theirs = (our_products, x.table, w, y.table), (blas.dots, x.matrix, w, y.matrix)
+        ours, theirs = our_loop(x.table, w, y.table, False), (blas.dots, x.matrix, w, y.matrix)
         results = y.scattered, y.matrix
     elif kind == "input gradient":
         dx, transposed = Rows(rng, rows, inputs), np.empty((outputs, inputs), np.float32)
         transpose(w, transposed)
-        many = rows >= PACK_ROWS and is_far.py_func(inputs, outputs)
-        ours = (our_turned_products, d.table, w, dx.table) if many else (our_products, d.table, transposed, dx.table)
+        ours = our_loop(d.table, transposed, dx.table, True)
         theirs = blas.dots, d.matrix, w.T, dx.matrix
         results = dx.scattered, dx.matrix
     else:

@@ -1,7 +1,8 @@
 """Weight gradients, G (+)= X^T D, over rows that were put aside in panels.
 
-X lies in panels of 6 columns and D in panels of COLUMNS, each with room for ROWS rows one after the other, so that all a tile of G
-needs is one stretch of either. Where they were, every step of its inner loop would need two more rows, from pages of their own.
+X lies in panels of X_COLUMNS columns and D in panels of D_COLUMNS, each with room for ROWS rows one after the other, so that
+all a tile of G needs is one stretch of either. Where they were, every step of its inner loop would need two more rows, from
+pages of their own.
 """
 
 import math
@@ -125,8 +126,8 @@ def _tile(x, d, g, stride, steps, add, count, width):
 def outer_block(x, d, rows, first, last, left, right, g, stride, add, ahead, ahead_stride):
     """G[first:last, left:right] = X^T D over the first `rows` rows of the panels at x and d, or += where `add` is 1.
 
-    first, left: multiples of X_COLUMNS and D_COLUMNS; g: address of G[first, left], its rows `stride` elements apart; ahead, ahead_stride:
-    the same of a matrix whose lines are asked for at the places of the tiles.
+    first, left: multiples of X_COLUMNS and D_COLUMNS; g: address of G[first, left], its rows `stride` elements apart; ahead,
+    ahead_stride: the same of a matrix whose lines are asked for at the places of the tiles.
     """
     for o in range(left, right, D_COLUMNS):
         width = min(D_COLUMNS, right - o)

@@ -67,14 +67,14 @@ class _Emitter:
         return b.call(function, [at, ir.Constant(I32, 4), self.mask, zero])
 
     def store(self, value, pointer, cut=False):
-        """A vector that is cut in pieces of 8, 4, 2 and 1, as masked stores take some processors 40 steps."""
+        """A vector that is cut by a mask, or without AVX-512 in pieces: its masked stores take some processors 40 steps."""
         b = self.builder
         if not cut:
             b.store(value, b.bitcast(pointer, value.type.as_pointer()), align=4)
             return
         if LANES == 16:
-            function = cgutils.get_or_insert_function(
-                b.module, ir.FunctionType(ir.VoidType(), [VECTOR, VECTOR.as_pointer(), I32, MASK]), f"llvm.masked.store.v{LANES}f32.p0")
+            kind = ir.FunctionType(ir.VoidType(), [VECTOR, VECTOR.as_pointer(), I32, MASK])
+            function = cgutils.get_or_insert_function(b.module, kind, f"llvm.masked.store.v{LANES}f32.p0")
             b.call(function, [value, b.bitcast(pointer, VECTOR.as_pointer()), ir.Constant(I32, 4), self.mask])
             return
         for lanes in PIECES:
@@ -148,27 +148,30 @@ def _cuts(vectors, cut):
 def product_tile(rows, vectors, cut=True):
     """Y[i:i+rows, o:o+LANES*vectors] (+)= X[i:i+rows, k:k+steps] @ W[k:k+steps, o:...].
 
-    `x`, `y`: places in the tables of row addresses; `first`: k; `w`: address of W[k, o]; `column`: o.
+    `x`, `y`: places in the tables of row addresses; `first`: k; `w`: address of W[k, o]; `column`: o; `extra`: the width of the
+    vector that is cut, or else, of more than two vectors, elements of W from a pair of them to the next.
     """
     cuts = _cuts(vectors, cut)
 
     @intrinsic
-    def tile(context, x, first, w, stride, y, column, steps, accumulate, width):
+    def tile(context, x, first, w, stride, y, column, steps, accumulate, extra):
         signature = types.void(*[types.int64] * 9)
 
         def generate(context, builder, signature, arguments):
-            x, first, w, stride, y, column, steps, accumulate, width = arguments
-            emit = _Emitter(builder, width if cut else None)
+            x, first, w, stride, y, column, steps, accumulate, extra = arguments
+            emit = _Emitter(builder, extra if cut else None)
             x_rows = [emit.element(emit.pointer(emit.address_at(x, ir.Constant(I64, r))), first) for r in range(rows)]
             outputs = []
             for r in range(rows):
                 row = emit.element(emit.pointer(emit.address_at(y, ir.Constant(I64, r))), column)
                 outputs.append([emit.element(row, ir.Constant(I64, LANES * v)) for v in range(vectors)])
             w_pointer = emit.pointer(w)
+            pairs = [builder.mul(extra, ir.Constant(I64, n)) if n else ir.Constant(I64, 0) for n in range((vectors + 1) // 2)]
+            places = [builder.add(pairs[v // 2], ir.Constant(I64, LANES * (v % 2))) for v in range(vectors)]
 
             def step(k):
                 row = emit.element(w_pointer, builder.mul(k, stride))
-                loaded = [emit.load(emit.element(row, ir.Constant(I64, LANES * v)), cuts[v]) for v in range(vectors)]
+                loaded = [emit.load(emit.element(row, place), one_cut) for place, one_cut in zip(places, cuts, strict=True)]
                 return [emit.splat(builder.load(emit.element(p, k))) for p in x_rows], loaded
 
             _accumulate(emit, steps, outputs, cuts, accumulate, step)

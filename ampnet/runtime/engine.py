@@ -247,7 +247,7 @@ class Engine:
         self.trace_heads["count"] = 0
         self.delays[:] = 0
         for node in self.nodes:
-            if training and node.refresh is not None:
+            if node.refresh is not None:
                 node.refresh(self._worker(0), node.record.ctypes.data, 0, 0)   # weights may have been loaded since
             node.record["failed_parameter"] = -1
             for name in ("loss", "error", "correct", "targets", "gradients", "staleness"):

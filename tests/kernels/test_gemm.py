@@ -4,8 +4,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ampnet.kernels import gemm
+from ampnet.kernels.outer import (
+    D_COLUMNS,
+    are_finite,
+    d_size,
+    matmul_transposed,
+    outer_block,
+    outer_product,
+    put_d,
+    put_x,
+    x_size,
+)
 from ampnet.kernels.outer import ROWS as ROOM
-from ampnet.kernels.outer import D_COLUMNS, are_finite, d_size, matmul_transposed, outer_block, outer_product, put_d, put_x, x_size
+from ampnet.kernels.panels import pack, pack_turned, panels_size, product_packing, product_panels
 from tests.naive import distance
 
 ROWS = [0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 40, 100]
@@ -14,6 +25,11 @@ WIDTHS = [1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 33, 130]
 
 def random(rng, *shape):
     return rng.standard_normal(shape).astype(np.float32)
+
+
+def addresses(matrix):
+    """A table of the addresses of a matrix's rows."""
+    return np.array([row.ctypes.data for row in matrix], np.int64)
 
 
 @pytest.mark.parametrize("rows", ROWS)
@@ -41,8 +57,8 @@ def test_rows_may_lie_anywhere_and_nothing_beyond_them_is_touched(rows, inner, o
     x, y = random(rng, rows, inner + padding), random(rng, rows, outer + padding)
     w = random(rng, inner, outer)
     order = rng.permutation(rows)
-    x_rows = np.array([x[r].ctypes.data for r in order], np.int64)
-    y_rows = np.array([y[r].ctypes.data for r in order], np.int64)
+    x_rows = addresses(x)[order]
+    y_rows = addresses(y)[order]
     before = y.copy()
     gemm.product(x_rows, w, y_rows, rows, 0)
     assert np.array_equal(y[:, outer:], before[:, outer:])
@@ -58,7 +74,7 @@ def test_weight_gradients_of_rows_that_were_put_aside(rows, inner, outer, seed):
     x_panels, d_panels = np.zeros(x_size(inner), np.float32), np.zeros(d_size(outer), np.float32)
     order, first = rng.permutation(rows), int(rng.integers(rows + 1))
     for put, matrix, width, panels in ((put_x, x, inner, x_panels), (put_d, d, outer, d_panels)):
-        table = np.array([matrix[r].ctypes.data for r in order], np.int64)
+        table = addresses(matrix)[order]
         put(table, first, width, panels.ctypes.data, 0)
         put(table[first:], rows - first, width, panels.ctypes.data, first)
     expected = x[:, :inner].T.astype(float) @ d[:, :outer]
@@ -85,22 +101,31 @@ def test_not_finite_rows_are_seen_in_panels_as_far_as_they_are_in_use(value):
                 (x, d)[matrix][row, column] = value
                 panels = np.zeros(x_size(inner), np.float32), np.zeros(d_size(outer), np.float32)
                 for put, rows_of, to in ((put_x, x, panels[0]), (put_d, d, panels[1])):
-                    table = np.array([one.ctypes.data for one in rows_of], np.int64)
+                    table = addresses(rows_of)
                     put(table, rows + 1, rows_of.shape[1], to.ctypes.data, 0)
                 assert are_finite(*panels, rows) == (row == rows)
 
 
-@pytest.mark.parametrize("rows, inner, outer", [(36, 320, 400), (37, 401, 331), (100, 784, 784), (101, 130, 1007)])
-def test_products_with_a_far_matrix_turned_have_the_bits_of_a_copy(rows, inner, outer):
+@pytest.mark.parametrize("rows, inner, outer", [(1, 401, 331), (2, 320, 400), (3, 401, 331), (4, 130, 1007), (7, 330, 17),
+                                                (36, 320, 400), (37, 401, 331), (100, 784, 784), (101, 130, 1007)])
+def test_products_from_panels_have_the_bits_of_others(rows, inner, outer):
     rng = np.random.default_rng(0)
-    x, w = random(rng, rows, inner), random(rng, outer, inner)
-    table, y = np.array([row.ctypes.data for row in x], np.int64), random(rng, 2, rows, outer)
+    x, w = random(rng, rows, inner), random(rng, inner, outer)
+    turned, wide = np.ascontiguousarray(w.T), random(rng, 2, panels_size(inner, outer))
+    pack(w, wide[0])
+    pack_turned(turned, wide[1])
+    before, x_rows = random(rng, rows, outer + 1), addresses(x)
+    ways = [(product_panels, wide[0], inner, outer), (product_panels, wide[1], inner, outer)]
+    if rows >= 3:
+        ways += [(product_packing, w, 0), (product_packing, turned, 1)]
     for accumulate in (1, 0):
-        y[1] = y[0]
-        gemm.product_turned(table, w, np.array([row.ctypes.data for row in y[0]], np.int64), rows, accumulate)
-        gemm.matmul(x, np.ascontiguousarray(w.T), y[1], accumulate)
-        assert np.array_equal(y[0], y[1])
-    assert distance(y[0], x.astype(float) @ w.T) < 1e-5
+        expected = before[:, :outer].copy()
+        gemm.matmul(x, w, expected, accumulate)
+        assert distance(expected, accumulate * before[:, :outer].astype(float) + x.astype(float) @ w) < 1e-5
+        for function, *weights in ways:
+            y = before.copy()
+            function(x_rows, *weights, addresses(y), rows, accumulate)
+            assert np.array_equal(y[:, :outer], expected) and np.array_equal(y[:, outer], before[:, outer])
 
 
 @pytest.mark.parametrize("inner, outer", [(10, 30), (100, 100), (130, 17), (700, 33), (330, 400)])   # the last is a far one

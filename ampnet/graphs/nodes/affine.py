@@ -7,22 +7,25 @@ import math
 
 import numpy as np
 
-from ...kernels.gemm import PACK_ROWS, is_far, product, product_turned, transpose
+from ...kernels.gemm import FEW, is_far, product, transpose
 from ...kernels.outer import d_size, x_size
+from ...kernels.panels import PACK_ROWS, pack, pack_turned, panels_size, product_packing, product_panels
 from ...runtime.atomics import call_operation
-from ...runtime.memory import allocate, helper, integers, layout, matrix, record
+from ...runtime.memory import allocate, helper, integers, layout, matrix, record, vector
 from ...runtime.message import DONE, MESSAGE, SAME_STATE, WRONG_SHAPE, answer, operation
 from ...runtime.records import node_dtype
 from ..parameters import uniform
 from .joining import WAITING, meet
 
 AFFINE_DTYPE = layout(
-    "weight", "gradient", "transposed", "inputs", "outputs",
+    "weight", "gradient", "inputs", "outputs",
+    "panels", "transposed",   # copies of the weights, if they are far, and of them transposed; either is in panels if far
     "held_x", "held_d",    # rows put aside for the weight gradient, in panels
     "has_gradient",        # whether `gradient` may be other than 0
-    "is_stale",            # whether `transposed` is older than the weights
+    "panels_age", "transposed_age",   # of either copy: FRESH, STALE or ASKED_FOR
     "product", "product_back")   # operations: nodes call them by address, so that they are compiled once, not in each
 AFFINE = record(AFFINE_DTYPE)
+FRESH, STALE, ASKED_FOR = range(3)   # older than the weights, and a product with many rows has done without since they changed
 SIZE = AFFINE_DTYPE.itemsize
 
 
@@ -61,17 +64,20 @@ def fill_maps(node_record, weights, starts):
     maps, alive = allocate(AFFINE_DTYPE, len(weights)), []
     for entry, (value, gradient), start in zip(maps, weights, starts, strict=True):
         inputs, outputs = value.shape
-        transposed = allocate("f4", inputs * outputs)
+        far = is_far.py_func(inputs, outputs)
+        panels = allocate("f4", panels_size(inputs, outputs) if far else 0)
+        transposed = allocate("f4", panels_size(outputs, inputs) if far else inputs * outputs)
         held_x = allocate("f4", x_size(inputs))
         if not alive or start != starts[0]:
             held_d = allocate("f4", d_size(outputs))
         entry["weight"], entry["gradient"] = value.ctypes.data, gradient.ctypes.data
-        entry["transposed"], entry["inputs"], entry["outputs"] = transposed.ctypes.data, inputs, outputs
+        entry["inputs"], entry["outputs"] = inputs, outputs
+        entry["panels"], entry["transposed"] = panels.ctypes.data, transposed.ctypes.data
         entry["held_x"], entry["held_d"] = held_x.ctypes.data, held_d.ctypes.data
-        entry["has_gradient"] = entry["is_stale"] = 1
+        entry["has_gradient"], entry["panels_age"], entry["transposed_age"] = 1, STALE, STALE
         for name, compiled in zip(("product", "product_back"), HELPERS, strict=True):
             entry[name] = compiled.address
-        alive += [transposed, held_x, held_d]
+        alive += [panels, transposed, held_x, held_d]
     node_record["maps"], node_record["map_count"] = maps.ctypes.data, len(maps)
     return [maps, *alive]
 
@@ -95,33 +101,48 @@ def join_inputs(worker, node, message):
     return DONE, other, message
 
 
+panels_length = helper(panels_size)   # the same for compiled code
+
+
 @operation
 def product_of(affine, x_rows, y_rows, count):
     """Y (+)= X W; tables of row addresses; count: twice the rows, and 1 more to add to Y."""
     a, rows = AFFINE(affine), count >> 1
-    product(integers(x_rows, rows), matrix(a.weight, a.inputs, a.outputs), integers(y_rows, rows), rows, count & 1)
+    x, y, w = integers(x_rows, rows), integers(y_rows, rows), matrix(a.weight, a.inputs, a.outputs)
+    if rows <= FEW or not is_far(a.inputs, a.outputs):
+        product(x, w, y, rows, count & 1)
+    elif a.panels_age == STALE and rows >= PACK_ROWS:
+        a.panels_age = ASKED_FOR
+        product_packing(x, w, 0, y, rows, count & 1)
+    else:
+        panels = vector(a.panels, panels_length(a.inputs, a.outputs))
+        if a.panels_age != FRESH:
+            pack(w, panels)
+            a.panels_age = FRESH
+        product_panels(x, panels, a.inputs, a.outputs, y, rows, count & 1)
     return DONE
-
-
-@helper
-def renew_copy(affine):
-    """Copy the weights transposed, if they have changed since."""
-    a = AFFINE(affine)
-    if a.is_stale != 0:
-        transpose(matrix(a.weight, a.inputs, a.outputs), matrix(a.transposed, a.outputs, a.inputs))
-        a.is_stale = 0
 
 
 @operation
 def product_back_of(affine, d_rows, dx_rows, count):
     """dX (+)= D W^T, likewise."""
     a, rows = AFFINE(affine), count >> 1
-    d, dx = integers(d_rows, rows), integers(dx_rows, rows)
-    if rows >= PACK_ROWS and is_far(a.inputs, a.outputs):
-        product_turned(d, matrix(a.weight, a.inputs, a.outputs), dx, rows, count & 1)
-        return DONE
-    renew_copy(affine)
-    product(d, matrix(a.transposed, a.outputs, a.inputs), dx, rows, count & 1)
+    d, dx, w = integers(d_rows, rows), integers(dx_rows, rows), matrix(a.weight, a.inputs, a.outputs)
+    if not is_far(a.inputs, a.outputs):
+        turned = matrix(a.transposed, a.outputs, a.inputs)
+        if a.transposed_age != FRESH:
+            transpose(w, turned)
+            a.transposed_age = FRESH
+        product(d, turned, dx, rows, count & 1)
+    elif a.transposed_age == STALE and rows >= PACK_ROWS:
+        a.transposed_age = ASKED_FOR
+        product_packing(d, w, 1, dx, rows, count & 1)
+    else:
+        panels = vector(a.transposed, panels_length(a.outputs, a.inputs))
+        if a.transposed_age != FRESH:
+            pack_turned(w, panels)
+            a.transposed_age = FRESH
+        product_panels(d, panels, a.outputs, a.inputs, dx, rows, count & 1)
     return DONE
 
 

@@ -18,7 +18,7 @@ from ...runtime.memory import helper, matrix, vector
 from ...runtime.message import DONE, NOT_FINITE, operation, scratch
 from ...runtime.records import ENGINE, OPTIMIZER, PARAMETER, WORKER
 from ...runtime.update import NOT_MINE, step_elements
-from .affine import AFFINE, AFFINE_NODE, SIZE, renew_copy
+from .affine import AFFINE, AFFINE_NODE, FRESH, SIZE, STALE
 
 FEW_ROWS = 32   # of so few rows SGD adds the products to the weights themselves
 BLOCK_ROWS, BLOCK_COLUMNS = 24, 768   # most of what is updated together: whole tiles, whole rows if they are not longer
@@ -136,18 +136,16 @@ def renew(worker, node, parameter, rows):
                         return status
                 _copy_block(affine, first, last, left, right)
         a.has_gradient = 0
-        a.is_stale = 1 if is_far(a.inputs, a.outputs) else 0
+        a.panels_age = STALE
+        a.transposed_age = STALE if is_far(a.inputs, a.outputs) else FRESH
     return found
 
 
 @operation
 def refresh(worker, node, batch, count):
-    """Before a run: weights may have changed. The copy of a far one waits until it is needed: many rows do without."""
+    """Before a run: weights may have changed."""
     self = AFFINE_NODE(node)
     for number in range(self.map_count):
-        affine = self.maps + SIZE * number
-        a = AFFINE(affine)
-        a.is_stale = 1
-        if not is_far(a.inputs, a.outputs):
-            renew_copy(affine)
+        a = AFFINE(self.maps + SIZE * number)
+        a.panels_age = a.transposed_age = STALE
     return DONE
