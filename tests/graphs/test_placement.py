@@ -94,7 +94,7 @@ def test_training_is_the_same_with_and_without_the_warm_up():
 
 def test_the_default_placement_uses_all_workers_and_can_be_given_again():
     data = ampnet.datasets.load("list-reduction").train.take(100)
-    trainer = ampnet.Trainer(rnn(14, 10, 16, 16), workers=2)
+    trainer = ampnet.Trainer(rnn(14, 10, 128, 128), workers=2)
     placement = trainer.place(data)
     assert set(placement.values()) == {0, 1}
     again = ampnet.Trainer(rnn(14, 10, 16, 16), placement, workers=2)
