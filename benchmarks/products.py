@@ -143,7 +143,7 @@ def our_loop(x_rows, w, y_rows, has_copy):
     if not is_far.py_func(inner, outer) or (len(x_rows) <= FEW_ROWS and not has_copy):
         return our_products, x_rows, w, y_rows
     panels = np.zeros(panels_size(inner, outer), np.float32)
-    pack(w, panels)
+    pack(w, 0, panels)
     return our_panel_products, x_rows, panels, inner, outer, y_rows
 
 

@@ -2,7 +2,7 @@
 
 Columns of such a W are walked a row of W, thousands of bytes, at a time: into another page with every step, which no processor
 fetches ahead. So they are multiplied from a copy in panels of COLUMNS columns, each in one piece, one panel after the other. It
-is kept from one update of W to the next (`pack`, `pack_turned`, `product_panels`), or made panel by panel for one call of many
+is kept from one update of W to the next (`pack`, `product_panels`), or made panel by panel for one call of many
 rows (`product_packing`). Either way a product has the bits of `gemm.product`.
 """
 
@@ -38,21 +38,18 @@ def _copy_panel(w, stride, steps, width, panel):
 
 
 @kernel
-def pack(w, panels):
-    """Copy W, (inner, outer) float32, into panels, (`panels_size`,) float32."""
+def pack(w, turned, panels):
+    """Copy W, (inner, outer) float32, or if `turned` W.T for W (outer, inner), into panels, (`panels_size`,) float32."""
     inner, outer = w.shape
+    if turned != 0:
+        inner, outer = outer, inner
     source, target = np.int64(w.ctypes.data), np.int64(panels.ctypes.data)
     for o in range(0, outer, COLUMNS):
-        _copy_panel(source + 4 * o, outer, inner, min(COLUMNS, outer - o), target + 4 * o * inner)
-
-
-@kernel
-def pack_turned(w, panels):
-    """The same of W.T, for a W that is (outer, inner)."""
-    outer, inner = w.shape
-    source, target = np.int64(w.ctypes.data), np.int64(panels.ctypes.data)
-    for o in range(0, outer, COLUMNS):
-        transpose_block(source + 4 * o * inner, inner, target + 4 * o * inner, COLUMNS, min(COLUMNS, outer - o), inner)
+        width = min(COLUMNS, outer - o)
+        if turned != 0:
+            transpose_block(source + 4 * o * inner, inner, target + 4 * o * inner, COLUMNS, width, inner)
+        else:
+            _copy_panel(source + 4 * o, outer, inner, width, target + 4 * o * inner)
 
 
 @kernel

@@ -97,7 +97,7 @@ def test_the_default_placement_uses_all_workers_and_can_be_given_again():
     trainer = ampnet.Trainer(rnn(14, 10, 128, 128), workers=2)
     placement = trainer.place(data)
     assert set(placement.values()) == {0, 1}
-    again = ampnet.Trainer(rnn(14, 10, 16, 16), placement, workers=2)
+    again = ampnet.Trainer(rnn(14, 10, 128, 128), placement, workers=2)
     assert again.place(data) == placement
     assert {n.name: w for n, w in again.machine.placement.items()} == placement
 

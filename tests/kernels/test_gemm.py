@@ -16,7 +16,7 @@ from ampnet.kernels.outer import (
     x_size,
 )
 from ampnet.kernels.outer import ROWS as ROOM
-from ampnet.kernels.panels import pack, pack_turned, panels_size, product_packing, product_panels
+from ampnet.kernels.panels import pack, panels_size, product_packing, product_panels
 from tests.naive import distance
 
 ROWS = [0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 40, 100]
@@ -112,8 +112,8 @@ def test_products_from_panels_have_the_bits_of_others(rows, inner, outer):
     rng = np.random.default_rng(0)
     x, w = random(rng, rows, inner), random(rng, inner, outer)
     turned, wide = np.ascontiguousarray(w.T), random(rng, 2, panels_size(inner, outer))
-    pack(w, wide[0])
-    pack_turned(turned, wide[1])
+    pack(w, 0, wide[0])
+    pack(turned, 1, wide[1])
     before, x_rows = random(rng, rows, outer + 1), addresses(x)
     ways = [(product_panels, wide[0], inner, outer), (product_panels, wide[1], inner, outer)]
     if rows >= 3:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...kernels.gemm import FEW, is_far, product, transpose
 from ...kernels.outer import d_size, x_size
-from ...kernels.panels import PACK_ROWS, pack, pack_turned, panels_size, product_packing, product_panels
+from ...kernels.panels import PACK_ROWS, pack, panels_size, product_packing, product_panels
 from ...runtime.atomics import call_operation
 from ...runtime.memory import allocate, helper, integers, layout, matrix, record, vector
 from ...runtime.message import DONE, MESSAGE, SAME_STATE, WRONG_SHAPE, answer, operation
@@ -25,7 +25,8 @@ AFFINE_DTYPE = layout(
     "panels_age", "transposed_age",   # of either copy: FRESH, STALE or ASKED_FOR
     "product", "product_back")   # operations: nodes call them by address, so that they are compiled once, not in each
 AFFINE = record(AFFINE_DTYPE)
-FRESH, STALE, ASKED_FOR = range(3)   # older than the weights, and a product with many rows has done without since they changed
+# How old a copy is: as the weights; older; older, and a call with many rows did without it: at the next one it is renewed.
+FRESH, STALE, ASKED_FOR = range(3)
 SIZE = AFFINE_DTYPE.itemsize
 
 
@@ -104,6 +105,23 @@ def join_inputs(worker, node, message):
 panels_length = helper(panels_size)   # the same for compiled code
 
 
+@helper
+def _multiply_far(x, w, turned, panels, age, y, add):
+    """Y (+)= X W, or X W^T if `turned`; panels: address of the copy that is so old. Returns how old it is afterwards."""
+    inner, outer = w.shape
+    if turned != 0:
+        inner, outer = outer, inner
+    rows = len(x)
+    if age == STALE and rows >= PACK_ROWS:
+        product_packing(x, w, turned, y, rows, add)
+        return ASKED_FOR
+    copy = vector(panels, panels_length(inner, outer))
+    if age != FRESH:
+        pack(w, turned, copy)
+    product_panels(x, copy, inner, outer, y, rows, add)
+    return FRESH
+
+
 @operation
 def product_of(affine, x_rows, y_rows, count):
     """Y (+)= X W; tables of row addresses; count: twice the rows, and 1 more to add to Y."""
@@ -111,15 +129,8 @@ def product_of(affine, x_rows, y_rows, count):
     x, y, w = integers(x_rows, rows), integers(y_rows, rows), matrix(a.weight, a.inputs, a.outputs)
     if rows <= FEW or not is_far(a.inputs, a.outputs):
         product(x, w, y, rows, count & 1)
-    elif a.panels_age == STALE and rows >= PACK_ROWS:
-        a.panels_age = ASKED_FOR
-        product_packing(x, w, 0, y, rows, count & 1)
     else:
-        panels = vector(a.panels, panels_length(a.inputs, a.outputs))
-        if a.panels_age != FRESH:
-            pack(w, panels)
-            a.panels_age = FRESH
-        product_panels(x, panels, a.inputs, a.outputs, y, rows, count & 1)
+        a.panels_age = _multiply_far(x, w, 0, a.panels, a.panels_age, y, count & 1)
     return DONE
 
 
@@ -128,21 +139,14 @@ def product_back_of(affine, d_rows, dx_rows, count):
     """dX (+)= D W^T, likewise."""
     a, rows = AFFINE(affine), count >> 1
     d, dx, w = integers(d_rows, rows), integers(dx_rows, rows), matrix(a.weight, a.inputs, a.outputs)
-    if not is_far(a.inputs, a.outputs):
-        turned = matrix(a.transposed, a.outputs, a.inputs)
-        if a.transposed_age != FRESH:
-            transpose(w, turned)
-            a.transposed_age = FRESH
-        product(d, turned, dx, rows, count & 1)
-    elif a.transposed_age == STALE and rows >= PACK_ROWS:
-        a.transposed_age = ASKED_FOR
-        product_packing(d, w, 1, dx, rows, count & 1)
-    else:
-        panels = vector(a.transposed, panels_length(a.outputs, a.inputs))
-        if a.transposed_age != FRESH:
-            pack_turned(w, panels)
-            a.transposed_age = FRESH
-        product_panels(d, panels, a.outputs, a.inputs, dx, rows, count & 1)
+    if is_far(a.inputs, a.outputs):
+        a.transposed_age = _multiply_far(d, w, 1, a.transposed, a.transposed_age, dx, count & 1)
+        return DONE
+    turned = matrix(a.transposed, a.outputs, a.inputs)
+    if a.transposed_age != FRESH:
+        transpose(w, turned)
+        a.transposed_age = FRESH
+    product(d, turned, dx, rows, count & 1)
     return DONE
 
 
