@@ -61,3 +61,18 @@ def test_updates_equal_the_twins(optimizer, decay, clip, longest):
         for name, value in graph.parameters.items():
             assert distance(value - start[name], expected[name] - start[name]) < limit, (widths, name)
             assert not graph.named_parameters()[name].gradient.any()
+
+
+@pytest.mark.parametrize("longest", [1, 5, 120])
+def test_weights_written_between_runs_are_used(longest):
+    """Far ones are multiplied from copies, which must not outlive what they are copies of."""
+    graph, instances = network(330, 400), sequences(6, width=9, longest=longest)
+    machine = Machine(graph)
+    for factor in (1.0, 0.5, 0.25):
+        for value in graph.parameters.values():
+            value *= np.float32(factor)
+        for training in (False, True, False):
+            run = machine.run(instances, training=training, max_active_keys=1)
+            expected = Machine(graph).run(instances, training=training, max_active_keys=1)
+            assert np.array_equal(run.loss, expected.loss)
+            machine.forget()
