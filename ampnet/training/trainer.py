@@ -88,7 +88,8 @@ class Trainer:
 
     def _trial_machine(self, trace):
         s = self.settings
-        return Machine(self.model, 1, None, s.max_batch, s.coalesce, trace)
+        alone = {node: 0 for node in self.model.nodes if not node.roaming}   # whichever worker a node is fixed to
+        return Machine(self.model, 1, None, s.max_batch, s.coalesce, trace, alone)
 
     def fit(self, data, epochs=10, target=None, out=None, resume=False, observers=(), metrics=None,
             record=None, replay=None):
