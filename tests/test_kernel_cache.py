@@ -71,7 +71,7 @@ DAMAGE = {"half": lambda raw: raw[:len(raw) // 2], "empty": lambda raw: b"", "bu
 @pytest.mark.parametrize("damage", ["half", *(pytest.param(name, marks=pytest.mark.slow) for name in list(DAMAGE)[1:])])
 def test_a_damaged_file_is_repaired(warm, tmp_path, ending, damage):
     folder = copy_of(warm, tmp_path)
-    path = own(folder, f"memory.release_lists*.{ending}")
+    path = own(folder, f"memory.free_memory*.{ending}")
     good = path.read_bytes()
     path.write_bytes(DAMAGE[damage](good))
     assert_finishes(start(XDG_CACHE_HOME=tmp_path), folder)

@@ -41,7 +41,7 @@ class Machine:
         if min_update_frequency and not node.min_update_frequency:
             frequency = -(-node.passes * min_update_frequency // self.graph.replicas)
         r["worker"] = -1 if node.roaming else self.placement[node]
-        r["immediate"], r["transparent"], r["keeps_blocks"] = node.immediate, node.transparent, node.keeps_blocks
+        r["immediate"], r["transparent"] = node.immediate, node.transparent
         for name in ("forward", "backward", "settle", "refresh", "renew"):
             operation = getattr(node, name)
             r[name] = 0 if operation is None else operation.address

@@ -13,11 +13,12 @@ import numpy as np
 
 from ..errors import DivergenceError, OperationError
 from . import message as m
+from .blocks import HEAP_DTYPE
 from .cleanup import clear_node, clear_worker
 from .crew import Crew
 from .logs import OrderLogs
-from .memory import LINE, SIZES, allocate, release_lists
-from .queue import QUEUE_BYTES, QUEUE_DTYPE, initialise
+from .memory import LINE, allocate
+from .queue import QUEUE_BYTES, QUEUE_DTYPE
 from .records import (
     COLUMN_DTYPE,
     DELAYS,
@@ -135,6 +136,7 @@ class Engine:
         for number in range(workers):
             self._lay_out_worker(number, max_batch, trace)
         self.engine["workers"] = self.memory.words([self._worker(i) for i in range(workers)])
+        self._clear_workers()
         self._in_use = threading.Lock()
 
     def _lay_out_engine(self, fills, max_batch, max_messages):
@@ -166,11 +168,9 @@ class Engine:
         w, memory, count = self.workers[number], self.memory, len(self.nodes)
         w["number"], w["engine"] = number, self.engine.ctypes.data
         w["queues"] = memory.address(allocate(QUEUE_DTYPE, self.worker_count))
-        for producer in range(self.worker_count):
-            initialise(int(w["queues"]) + QUEUE_BYTES * producer)
         # One line a waiting list, and behind them the ready rows of all side by side, for the policy.
         w["lists"] = memory.address(allocate(np.uint8, (LINE + 8) * 2 * count))
-        w["free"] = memory.zeros(2 * SIZES)
+        w["heap"] = memory.address(allocate(HEAP_DTYPE))
         w["batch"] = memory.zeros(max_batch)
         w["tables"] = memory.zeros(16)
         w["received"] = memory.zeros(self.ports)
@@ -327,10 +327,13 @@ class Engine:
 
     def forget(self):
         """Free all that is in flight, and forget gathered gradients: after a failure, an interrupt, or a trial."""
-        for number in range(self.worker_count):
-            clear_worker.ctypes(self._worker(number), 0, 0, 0)
+        self._clear_workers()
         for node in self.nodes:
             clear_node.ctypes(self._worker(0), node.record.ctypes.data, 0, 0)
+
+    def _clear_workers(self):
+        for number in range(self.worker_count):
+            clear_worker.ctypes(self._worker(number), 0, 0, 0)
 
     def _words(self, address, size):
         import ctypes
@@ -385,5 +388,3 @@ class Engine:
     def __del__(self):
         if hasattr(self, "workers") and not sys.is_finalizing():
             self.forget()
-            for w in self.workers:
-                release_lists(int(w["free"]))

@@ -1,11 +1,7 @@
-"""Records and arrays over raw memory, and the blocks that messages live in.
+"""Records and arrays over raw memory.
 
 Compiled code passes records by address (an int64). `record(dtype)` makes the view of one: `NODE(address).version += 1`
 compiles to plain loads and stores. `matrix`, `vector` and `integers` are array views over an address.
-
-A block is one aligned allocation: a 64-byte header and a payload of 64 << size bytes. Freed blocks go to a list of the
-worker that freed them, by size, and come back from there; a list that grows past its limit returns blocks to the system,
-so that memory does not pile up on a worker which only ever receives.
 """
 
 import numpy as np
@@ -13,12 +9,9 @@ from numba import carray, from_dtype, njit, types
 from numba.extending import intrinsic
 
 from ..kernels.compile import part
-from .atomics import c_aligned_alloc, c_free, load, store
+from .atomics import c_aligned_alloc, c_free
 
 LINE = 64            # bytes of a cache line
-SIZES = 32           # block sizes: payloads of 64 << 0 .. 64 << 31 bytes
-KEPT_BYTES = 4 << 20  # a free list holds at most so many bytes (and always a few blocks)
-KEPT_BLOCKS = 4
 
 
 def helper(function):
@@ -119,45 +112,7 @@ def size_of(nbytes):
     return size
 
 
-@helper
-def take_block(free, size):
-    """A block from the free list of its size, or a new one; `free` is the address of SIZES pairs (first, count)."""
-    entry = free + 16 * size
-    block = load(entry)
-    if block != 0:
-        store(entry, load(block))
-        store(entry + 8, load(entry + 8) - 1)
-        return block
-    return c_aligned_alloc(LINE, LINE + (LINE << size))
-
-
-@helper
-def give_block(free, block, size):
-    """Put a block on the free list of its size, or back to the system where that is full."""
-    entry = free + 16 * size
-    count = load(entry + 8)
-    if count >= KEPT_BLOCKS and (count << size) * LINE >= KEPT_BYTES:
-        c_free(block)
-        return
-    store(block, load(entry))
-    store(entry, block)
-    store(entry + 8, count + 1)
-
-
 @njit("void(int64)", cache=True, nogil=True)
 def free_memory(address):
     """Return what `plain_memory` gave."""
     c_free(address)
-
-
-@njit("void(int64)", cache=True, nogil=True)
-def release_lists(free):
-    """Return everything on the free lists to the system."""
-    for size in range(SIZES):
-        block = load(free + 16 * size)
-        while block != 0:
-            following = load(block)
-            c_free(block)
-            block = following
-        store(free + 16 * size, 0)
-        store(free + 16 * size + 8, 0)

@@ -14,16 +14,15 @@ import numpy as np
 from numba import cfunc, types
 
 from .atomics import c_free, call_state_function, load, store
+from .blocks import give_block, take_block
 from .memory import (
     LINE,
-    give_block,
     helper,
     integers,
     matrix,
     plain_memory,
     record,
     size_of,
-    take_block,
     vector,
 )
 from .records import COLUMN, DELAYS, ENGINE, NODE, WORKER
@@ -123,7 +122,7 @@ def new_block(worker, rows, cols, source):
     """A block with room for rows x cols and the state of `source`; its payload is not initialised."""
     w = WORKER(worker)
     size = size_of(4 * rows * cols)
-    block = take_block(w.free, size)
+    block = take_block(w.heap, size)
     w.taken += 1
     m = MESSAGE(block)
     m.next = 0
@@ -139,7 +138,7 @@ def release(worker, block):
     """Free one block."""
     w = WORKER(worker)
     w.given += 1
-    give_block(w.free, block, np.int64(MESSAGE(block).size))
+    give_block(w.heap, block, np.int64(MESSAGE(block).size))
 
 
 @helper

@@ -15,12 +15,12 @@ QUEUE_BYTES = 3 * LINE
 QUEUE_DTYPE = np.dtype((np.void, QUEUE_BYTES))
 
 
-def initialise(queue):
-    """Make the memory at address `queue` (3 lines) an empty queue."""
-    import ctypes
-    ctypes.c_int64.from_address(queue + HEAD).value = queue + STUB
-    ctypes.c_int64.from_address(queue + TAIL).value = queue + STUB
-    ctypes.c_int64.from_address(queue + STUB).value = 0
+@helper
+def reset(queue):
+    """Make the memory at address `queue` (QUEUE_BYTES) an empty queue; not while others use it."""
+    store(queue + HEAD, queue + STUB)
+    store(queue + TAIL, queue + STUB)
+    store(queue + STUB, 0)
 
 
 @helper

@@ -39,7 +39,7 @@ WORKER_DTYPE = layout(
     "engine",
     "queues",            # QUEUE records, one a producer; where there is no log all send to the first
     "lists",             # WAITING records, backward lists of all nodes, then forward lists
-    "free",              # free lists of blocks
+    "heap",              # HEAP record: its blocks
     "outbox_first", "outbox_last",
     "slots",             # table: slots whose instance came home and that can start another
     "slot_count",
@@ -82,7 +82,6 @@ NODE_FIELDS = (
     "delays",            # table of DELAYS counts: gradients with 0, 1, 2, ... updates between; the last: with as many or more
     "gradients",         # gradients so far in this run
     "entries", "mask", "used",  # table keyed by state
-    "keeps_blocks",      # the table's values are chains of blocks
     "held_rows",         # rows put aside for a weight gradient
     "column", "index_field",  # data column and the state field that numbers its rows (-1: none)
     "width", "out_width",

@@ -7,7 +7,7 @@ The three words `entries`, `mask`, `used` stand in the node's record.
 
 from .atomics import c_free, load, store
 from .memory import helper, plain_memory
-from .message import MESSAGE, STATE, release_chain
+from .message import MESSAGE, STATE
 from .records import NODE
 
 ENTRY, VALUE, HASH = 48, 32, 40
@@ -160,16 +160,11 @@ def take_or_put(node, message, value):
 
 
 @helper
-def clear(worker, node):
-    """Forget everything, free the blocks kept, and give the table's memory back."""
+def clear(node):
+    """Forget everything and give the table's memory back; messages that were kept are not freed."""
     n = NODE(node)
     if n.entries == 0:
         return
-    if n.keeps_blocks != 0 and n.used != 0:
-        for i in range(n.mask + 1):
-            entry = n.entries + ENTRY * i
-            if load(entry + HASH) != 0:
-                release_chain(worker, load(entry + VALUE))
     c_free(n.entries)
     n.entries = 0
     n.mask = 0

@@ -50,11 +50,16 @@ def consume(q, total, expected, turns):
     return got, wrong
 
 
+@njit
+def reset(q):
+    queue.reset(q)
+
+
 @pytest.mark.parametrize("count", [50_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_tagged_messages_of_four_producers_come_once_and_in_order(count):
     q, blocks = allocate(queue.QUEUE_DTYPE), [allocate(np.uint8, 64 * BLOCKS) for _ in range(PRODUCERS)]
     address, expected = q.ctypes.data, np.zeros(PRODUCERS, np.int64)
-    queue.initialise(address)
+    reset(address)
     produce(address, 0, 0, 0)   # compiled before the threads start
     consume(address, 0, expected, 1)
     threads = [threading.Thread(target=produce, args=(address, memory.ctypes.data, p, count), daemon=True)
@@ -114,7 +119,7 @@ USED = NODE_DTYPE.fields["used"][1]
 
 @njit
 def forget(node):
-    table.clear(0, node)
+    table.clear(node)
 
 
 def colliding_states(count, message, mask=1023):

@@ -11,6 +11,11 @@ from ampnet.runtime.atomics import atomic_add, load, store
 from ampnet.runtime.memory import allocate, c_aligned_alloc, c_free
 
 
+@njit
+def reset(q):
+    queue.reset(q)
+
+
 @njit(nogil=True)
 def produce(q, producer, count):
     for i in range(count):
@@ -44,7 +49,7 @@ def add_many(address, count):
 
 def test_every_message_comes_once_and_in_the_order_of_its_producer():
     q = allocate(queue.QUEUE_DTYPE)
-    queue.initialise(q.ctypes.data)
+    reset(q.ctypes.data)
     producers, count = 3, 50_000
     produce(q.ctypes.data, 0, 0)   # compiled before the threads start
     consume(q.ctypes.data, 0, np.zeros(1, np.int64))
@@ -71,7 +76,7 @@ def queue_is_empty(address):
 
 def test_an_empty_queue_gives_nothing_and_stays_usable():
     q = allocate(queue.QUEUE_DTYPE)
-    queue.initialise(q.ctypes.data)
+    reset(q.ctypes.data)
     for _ in range(3):
         assert queue_is_empty(q.ctypes.data)
         produce(q.ctypes.data, 0, 2)

@@ -27,7 +27,7 @@ def take(node, message):
 
 @njit
 def forget(node):
-    table.clear(0, node)
+    table.clear(node)
 
 
 class Table:

@@ -31,7 +31,6 @@ class Cond(Node):
     """
 
     immediate = roaming = True
-    keeps_blocks = False
 
     def __init__(self, function, outputs=None, name=None):
         super().__init__(name)
@@ -59,7 +58,6 @@ class Phi(Node):
     """Passes on whichever input comes, and sends the gradient back there. A state may come from one input only."""
 
     immediate = True
-    keeps_blocks = False
     input_count = None
 
     def output_widths(self, widths):
@@ -80,7 +78,6 @@ class Isu(Node):
     """Rewrites the state with `function`; backward rewrites it with `inverse`, which must undo it."""
 
     immediate = roaming = True
-    keeps_blocks = False
 
     def __init__(self, function, inverse, name=None):
         super().__init__(name)

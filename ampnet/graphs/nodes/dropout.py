@@ -34,7 +34,6 @@ class Dropout(Node):
     """
 
     dtype, transparent, roaming = DROPOUT_DTYPE, True, True
-    keeps_blocks = False
 
     def __init__(self, rate=0.5, name=None):
         super().__init__(name)

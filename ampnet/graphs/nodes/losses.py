@@ -40,7 +40,6 @@ class Loss(Node):
 
     dtype = LOSS_DTYPE
     is_loss = True
-    keeps_blocks = False
     metric = None
 
     def __init__(self, column, index=None, reduction="mean", name=None):

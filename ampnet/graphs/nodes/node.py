@@ -45,14 +45,13 @@ class Node:
     Class attributes: `dtype`, the node's record (`node_dtype` adds fields to the common ones); `forward`, `backward`,
     `settle`, `refresh`, `renew`, compiled operations; `helpers`, further ones, which these call by address; `immediate`: is
     called on arrival, message by message; `roaming`: has no memory, so it runs wherever a message is; `transparent`: in
-    evaluation receipts pass it by (one input, one output, nothing kept); `keeps_blocks`: its table holds messages, not numbers.
+    evaluation receipts pass it by (one input, one output, nothing kept).
     """
 
     dtype = NODE_DTYPE
     forward = backward = settle = refresh = renew = None
     helpers = ()
     immediate = roaming = transparent = is_source = is_loss = False
-    keeps_blocks = True
     input_count = 1   # None: any number
     column = index_field = None
 

@@ -28,7 +28,6 @@ class Source(Node):
     """Base of sources: no inputs, one output of a known width."""
 
     is_source = immediate = roaming = True
-    keeps_blocks = False
 
     def __init__(self, width, column=None, index=None, count=None, name=None):
         super().__init__(name)
