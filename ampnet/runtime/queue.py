@@ -10,8 +10,8 @@ import numpy as np
 from .atomics import atomic_exchange, load, load_acquire, store, store_release
 from .memory import LINE, helper
 
-HEAD, TAIL, STUB = 0, LINE, 2 * LINE
-QUEUE_BYTES = 3 * LINE
+HEAD, TAIL, STUB = 0, LINE, LINE + 8   # a producer that finds the queue empty writes to tail and stub: one line
+QUEUE_BYTES = 2 * LINE
 QUEUE_DTYPE = np.dtype((np.void, QUEUE_BYTES))
 
 
@@ -35,6 +35,13 @@ def push_chain(queue, first, last):
 def push(queue, message):
     """Append one message; any thread."""
     push_chain(queue, message, message)
+
+
+@helper
+def seems_empty(queue):
+    """Whether there was nothing to take just now; only the owner asks."""
+    head = load(queue + HEAD)
+    return head == queue + STUB and load_acquire(head) == 0
 
 
 @helper

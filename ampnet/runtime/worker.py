@@ -37,13 +37,14 @@ from .message import (
 )
 from .order import END, PAUSE, SERVE, START, is_repeating, peek, read, write
 from .policy import choose, ready_rows
-from .queue import QUEUE_BYTES, pop, push
+from .queue import QUEUE_BYTES, pop, push, seems_empty
 from .records import ENGINE, ENGINE_DTYPE, LOG, NODE, TRACE, WAITING, WORKER, offset
 
 STOP, FAILED = offset(ENGINE_DTYPE, "stop"), offset(ENGINE_DTYPE, "failed")
 # An idle worker spins, then yields the core, then sleeps. It stays awake for longer than the longest sleep: otherwise two
 # workers that wait for each other's messages would each find the other asleep, at every hop.
-SPINS = 2000                # turns
+SPINS = 1000                # turns
+LOOKS = 64                  # for a message, a turn
 AWAKE_NANOSECONDS = 2_000_000
 SLEEP_MAX = 1000            # microseconds
 UPDATE_OPERATION = 2             # "direction" of a failure inside an update
@@ -243,9 +244,21 @@ def start(worker):
 
 
 @helper
+def look_out(worker):
+    """Watch the queues for a moment: a message is seen sooner than between two turns of all else."""
+    w = WORKER(worker)
+    queues = ENGINE(w.engine).worker_count if w.log != 0 else 1
+    for _ in range(LOOKS):
+        for producer in range(queues):
+            if not seems_empty(w.queues + QUEUE_BYTES * producer):
+                return
+
+
+@helper
 def rest(worker, turns, idle_since):
     """Wait a little: longer the longer there was nothing to do."""
     if turns < SPINS:
+        look_out(worker)
         return
     idle = nanoseconds() - idle_since
     if idle < AWAKE_NANOSECONDS:
