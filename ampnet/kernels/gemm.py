@@ -19,7 +19,7 @@ Widths that are no multiple of COLUMNS are finished by tiles that are cut, so no
 import numpy as np
 
 from .compile import kernel, kernel_part
-from .tiles import COLUMNS, LANES, copy_elements, prefetch, product_tile, transpose_tile
+from .tiles import COLUMNS, LANES, SHORT, copy_elements, prefetch, product_tile, transpose_tile
 
 NEAR_BYTES = 14 << 10      # a share of a first cache of 32 KiB
 MOST_STEPS = 320           # so much of the inner dimension is walked at once, which keeps X in the first cache
@@ -27,14 +27,14 @@ FEW = 3                    # so few rows of X have tiles of their own, as wide a
 FEW_STEPS = 16             # then so many rows of W are read side by side if W is far, and for one row of X
 ONE_ROW_BYTES = 48 << 10   # from this size of W on
 FAR_WEIGHT_BYTES = 384 << 10   # from this size on W is far
+# The last columns of a near W: a tile of 3 rows or more may have a short vector besides, if there are registers for it.
+WIDEST = COLUMNS + SHORT if LANES == 16 else COLUMNS
 
-_p62, _p62c, _p61c = product_tile(6, 2, False), product_tile(6, 2), product_tile(6, 1)
-_p52, _p52c, _p51c = product_tile(5, 2, False), product_tile(5, 2), product_tile(5, 1)
-_p42, _p42c, _p41c = product_tile(4, 2, False), product_tile(4, 2), product_tile(4, 1)
-_p32, _p32c, _p31c = product_tile(3, 2, False), product_tile(3, 2), product_tile(3, 1)
-_p34, _p24, _p22c, _p21c = product_tile(3, 4, False), product_tile(2, 4, False), product_tile(2, 2), product_tile(2, 1)
-_p18, _p14, _p12 = product_tile(1, 8, False), product_tile(1, 4, False), product_tile(1, 2, False)
-_p12c, _p11c = product_tile(1, 2), product_tile(1, 1)
+UP_TO_6, UP_TO_3 = (1, 2, 3, 4, 5, 6), (1, 2, 3)
+_half, _one = product_tile(UP_TO_6, 1, cut=True, short=True), product_tile(UP_TO_6, 1, cut=True)
+_one_and_half, _two = product_tile(UP_TO_6, 2, cut=True, short=True), product_tile(UP_TO_6, 2, cut=True)
+_whole_two, _two_and_half = product_tile(UP_TO_6, 2), product_tile((3, 4, 5, 6), 3, cut=True, short=True)
+_four, _eight = product_tile(UP_TO_3, 4), product_tile((1,), 8)
 copy1 = copy_elements(1)
 
 
@@ -60,53 +60,28 @@ def row_addresses(matrix, table):
 
 
 @kernel_part
-def _cut_tile(x, k, w, stride, y, rows, steps, column, width, accumulate):
-    """Columns [column, column + width), width <= COLUMNS, of 1 to 6 rows; w is the address of W[k, column]."""
-    if width > LANES:
-        if rows == 6:
-            _p62c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
-        elif rows == 5:
-            _p52c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
-        elif rows == 4:
-            _p42c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
-        elif rows == 3:
-            _p32c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
-        elif rows == 2:
-            _p22c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
-        else:
-            _p12c(x, k, w, stride, y, column, steps, accumulate, width - LANES)
-    elif rows == 6:
-        _p61c(x, k, w, stride, y, column, steps, accumulate, width)
-    elif rows == 5:
-        _p51c(x, k, w, stride, y, column, steps, accumulate, width)
-    elif rows == 4:
-        _p41c(x, k, w, stride, y, column, steps, accumulate, width)
-    elif rows == 3:
-        _p31c(x, k, w, stride, y, column, steps, accumulate, width)
-    elif rows == 2:
-        _p21c(x, k, w, stride, y, column, steps, accumulate, width)
-    else:
-        _p11c(x, k, w, stride, y, column, steps, accumulate, width)
+def _tile(rows, x, k, w, stride, y, column, steps, accumulate, width):
+    """Columns [column, column + width) of 1 to 6 rows; w is the address of W[k, column].
 
-
-@kernel_part
-def _tile(x, k, w, stride, y, rows, steps, column, width, accumulate):
-    """Columns [column, column + width), width <= COLUMNS, of 3 to 6 rows; w is the address of W[k, column]."""
-    if width < COLUMNS:
-        _cut_tile(x, k, w, stride, y, rows, steps, column, width, accumulate)
-    elif rows == 6:
-        _p62(x, k, w, stride, y, column, steps, accumulate, 0)
-    elif rows == 5:
-        _p52(x, k, w, stride, y, column, steps, accumulate, 0)
-    elif rows == 4:
-        _p42(x, k, w, stride, y, column, steps, accumulate, 0)
+    width: up to COLUMNS, of 3 rows or more up to WIDEST.
+    """
+    if width > COLUMNS:
+        _two_and_half(rows, x, k, w, stride, y, column, steps, accumulate, width - COLUMNS)
+    elif width == COLUMNS:
+        _whole_two(rows, x, k, w, stride, y, column, steps, accumulate, 0)
+    elif width > LANES + SHORT:
+        _two(rows, x, k, w, stride, y, column, steps, accumulate, width - LANES)
+    elif width > LANES:
+        _one_and_half(rows, x, k, w, stride, y, column, steps, accumulate, width - LANES)
+    elif width > SHORT:
+        _one(rows, x, k, w, stride, y, column, steps, accumulate, width)
     else:
-        _p32(x, k, w, stride, y, column, steps, accumulate, 0)
+        _half(rows, x, k, w, stride, y, column, steps, accumulate, width)
 
 
 @kernel_part
 def many_rows(x, k, w, stride, y, rows, steps, column, width, accumulate, ahead, ahead_stride, across, lines):
-    """Columns [column, column + width), width <= COLUMNS, of 3 rows or more, in tiles as equal as they go.
+    """Columns [column, column + width), width <= WIDEST, of 3 rows or more, in tiles as equal as they go.
 
     w: address of W[k, column]. With every tile some cache lines are asked for that will be needed next, `lines` in all:
     `across` side by side from address `ahead` on, as many `ahead_stride` elements further on, and so forth.
@@ -123,7 +98,7 @@ def many_rows(x, k, w, stride, y, rows, steps, column, width, accumulate, ahead,
             if line == across:
                 line = 0
                 ahead += 4 * ahead_stride
-        _tile(x + 8 * i, k, w, stride, y + 8 * i, count, steps, column, width, accumulate)
+        _tile(count, x + 8 * i, k, w, stride, y + 8 * i, column, steps, accumulate, width)
         i += count
         tiles -= 1
 
@@ -135,32 +110,18 @@ def few_rows(x, k, w, stride, apart, y, rows, steps, outer, accumulate):
     w: address of W[k, 0]; stride, apart: elements of W from a row to the next, and from COLUMNS columns to the next COLUMNS.
     """
     o = 0
-    if rows == 3:
-        while o + 2 * COLUMNS <= outer:
-            _p34(x, k, w, stride, y, o, steps, accumulate, apart)
-            o += 2 * COLUMNS
-            w += 8 * apart
-    elif rows == 2:
-        while o + 2 * COLUMNS <= outer:
-            _p24(x, k, w, stride, y, o, steps, accumulate, apart)
-            o += 2 * COLUMNS
-            w += 8 * apart
-    else:
+    if rows == 1:
         while o + 4 * COLUMNS <= outer:
-            _p18(x, k, w, stride, y, o, steps, accumulate, apart)
+            _eight(rows, x, k, w, stride, y, o, steps, accumulate, apart)
             o += 4 * COLUMNS
             w += 16 * apart
-        if o + 2 * COLUMNS <= outer:
-            _p14(x, k, w, stride, y, o, steps, accumulate, apart)
-            o += 2 * COLUMNS
-            w += 8 * apart
-        if o + COLUMNS <= outer:
-            _p12(x, k, w, stride, y, o, steps, accumulate, 0)
-            o += COLUMNS
-            w += 4 * apart
+    while o + 2 * COLUMNS <= outer:
+        _four(rows, x, k, w, stride, y, o, steps, accumulate, apart)
+        o += 2 * COLUMNS
+        w += 8 * apart
     while o < outer:
         width = min(COLUMNS, outer - o)
-        _cut_tile(x, k, w, stride, y, rows, steps, o, width, accumulate)
+        _tile(rows, x, k, w, stride, y, o, steps, accumulate, width)
         o += width
         w += 4 * apart
 
@@ -189,9 +150,11 @@ def product(x_rows, w, y_rows, rows, accumulate):
         first, chunks = 0, (rows + most - 1) // most
         while chunks > 0:
             count = (rows - first + chunks - 1) // chunks   # equal ones: a tile has 3 rows or more
-            for o in range(0, outer, COLUMNS):
-                many_rows(x + 8 * first, k, wk + 4 * o, outer, y + 8 * first, count, steps, o, min(COLUMNS, outer - o), add,
-                          0, 0, 0, 0)
+            o = 0
+            while o < outer:
+                width = outer - o if outer - o <= WIDEST else COLUMNS
+                many_rows(x + 8 * first, k, wk + 4 * o, outer, y + 8 * first, count, steps, o, width, add, 0, 0, 0, 0)
+                o += width
             first += count
             chunks -= 1
 

@@ -12,16 +12,16 @@ import numpy as np
 from .compile import exact_kernel, kernel, kernel_part
 from .gemm import row_addresses
 from .optimizers import squared_norm
-from .tiles import D_COLUMNS, LANES, LINES, X_COLUMNS, copy_elements, outer_tile, prefetch
+from .tiles import D_COLUMNS, LANES, LINES, SHORT, X_COLUMNS, copy_elements, outer_tile, prefetch
 
 ROWS = 128
 # Elements from a panel to the next: an odd number of cache lines, or a row's pieces would share few sets of the first cache.
 X_PANEL, D_PANEL = X_COLUMNS * ROWS + 16, D_COLUMNS * ROWS + 16
 
-_o62, _o62c, _o61c = outer_tile(6, 2, False), outer_tile(6, 2), outer_tile(6, 1)
-_o52c, _o51c, _o42c, _o41c = outer_tile(5, 2), outer_tile(5, 1), outer_tile(4, 2), outer_tile(4, 1)
-_o32c, _o31c, _o22c, _o21c = outer_tile(3, 2), outer_tile(3, 1), outer_tile(2, 2), outer_tile(2, 1)
-_o12c, _o11c = outer_tile(1, 2), outer_tile(1, 1)
+UP_TO_6 = (1, 2, 3, 4, 5, 6)
+_half, _one = outer_tile(UP_TO_6, 1, cut=True, short=True), outer_tile(UP_TO_6, 1, cut=True)
+_one_and_half, _two = outer_tile(UP_TO_6, 2, cut=True, short=True), outer_tile(UP_TO_6, 2, cut=True)
+_whole_two = outer_tile(UP_TO_6, 2)
 _copy1, _copy_x, _copy_d = copy_elements(1), copy_elements(X_COLUMNS), copy_elements(D_COLUMNS)
 
 
@@ -90,36 +90,18 @@ def scale_d(d, rows, factor, out):
 
 
 @kernel_part
-def _tile(x, d, g, stride, steps, add, count, width):
+def _tile(rows, x, d, g, stride, steps, add, width):
     """Up to X_COLUMNS rows and D_COLUMNS columns of G; x, d: addresses of its panels."""
-    if width >= D_COLUMNS and count == 6:
-        _o62(x, d, g, stride, steps, add, 0)
+    if width == D_COLUMNS:
+        _whole_two(rows, x, d, g, stride, steps, add, 0)
+    elif width > LANES + SHORT:
+        _two(rows, x, d, g, stride, steps, add, width - LANES)
     elif width > LANES:
-        cut = width - LANES
-        if count == 6:
-            _o62c(x, d, g, stride, steps, add, cut)
-        elif count == 5:
-            _o52c(x, d, g, stride, steps, add, cut)
-        elif count == 4:
-            _o42c(x, d, g, stride, steps, add, cut)
-        elif count == 3:
-            _o32c(x, d, g, stride, steps, add, cut)
-        elif count == 2:
-            _o22c(x, d, g, stride, steps, add, cut)
-        else:
-            _o12c(x, d, g, stride, steps, add, cut)
-    elif count == 6:
-        _o61c(x, d, g, stride, steps, add, width)
-    elif count == 5:
-        _o51c(x, d, g, stride, steps, add, width)
-    elif count == 4:
-        _o41c(x, d, g, stride, steps, add, width)
-    elif count == 3:
-        _o31c(x, d, g, stride, steps, add, width)
-    elif count == 2:
-        _o21c(x, d, g, stride, steps, add, width)
+        _one_and_half(rows, x, d, g, stride, steps, add, width - LANES)
+    elif width > SHORT:
+        _one(rows, x, d, g, stride, steps, add, width)
     else:
-        _o11c(x, d, g, stride, steps, add, width)
+        _half(rows, x, d, g, stride, steps, add, width)
 
 
 @kernel
@@ -136,8 +118,8 @@ def outer_block(x, d, rows, first, last, left, right, g, stride, add, ahead, ahe
             for r in range(count):
                 for line in range(LINES):
                     prefetch(ahead + 4 * ((i - first + r) * ahead_stride + o - left) + 64 * line)
-            _tile(x + 4 * X_PANEL * (i // X_COLUMNS), d + 4 * D_PANEL * (o // D_COLUMNS),
-                  g + 4 * ((i - first) * stride + o - left), stride, rows, add, count, width)
+            _tile(count, x + 4 * X_PANEL * (i // X_COLUMNS), d + 4 * D_PANEL * (o // D_COLUMNS),
+                  g + 4 * ((i - first) * stride + o - left), stride, rows, add, width)
 
 
 @kernel
