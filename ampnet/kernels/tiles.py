@@ -1,8 +1,8 @@
 """Tiles of matrix products, and other pieces of vector code, written as LLVM IR.
 
-A tile of a few rows x a few vectors of LANES floats stays in registers for its whole inner loop; its last vector may be a short
-one, of half as many. Rows of X and Y of a product are found by their addresses in tables, as `gemm` explains. Of the last vector of
-a tile that is cut only the first `width` elements, 1 to all, are touched.
+A tile of a few rows x a few vectors of LANES floats stays in registers for its whole inner loop; its last vector may be a
+short one, of half as many. Rows of X and Y of a product are found by their addresses in tables, as `gemm` explains. Of the last
+vector of a tile that is cut only the first `width` elements, 1 to all, are touched.
 """
 
 from llvmlite import ir
@@ -168,10 +168,11 @@ def _switch(builder, count, choices, generate):
 
 
 def product_tile(rows, vectors, cut=False, short=False):
-    """Y[i:i+count, o:o+LANES*vectors] (+)= X[i:i+count, k:k+steps] @ W[k:k+steps, o:...], for `count` one of the tuple `rows`.
+    """Y[i:i+count, o:o+LANES*vectors] (+)= X[i:i+count, k:k+steps] @ W[k:k+steps, o:...].
 
-    `x`, `y`: places in the tables of row addresses; `first`: k; `w`: address of W[k, o]; `column`: o; `extra`: the width of the
-    vector that is cut, or else, of more than two vectors, elements of W from a pair of them to the next.
+    `count`: one of the tuple `rows`; `x`, `y`: places in the tables of row addresses; `first`: k; `w`: address of W[k, o];
+    `column`: o; `extra`: the width of the vector that is cut, or else, of more than two vectors, elements of W from a pair of
+    them to the next.
     """
     columns = _columns(vectors, cut, short)
 
@@ -210,10 +211,10 @@ def product_tile(rows, vectors, cut=False, short=False):
 
 
 def outer_tile(rows, vectors, cut=False, short=False):
-    """G[i:i+count, o:o+LANES*vectors] (+)= sum over k of X[k, i:i+count] (outer) D[k, o:...], X and D in panels, for `count` one of
-    the tuple `rows`.
+    """G[i:i+count, o:o+LANES*vectors] (+)= sum over k of X[k, i:i+count] (outer) D[k, o:...], X and D in panels.
 
-    `x`, `d`, `g`: addresses of X[0, i], D[0, o], G[i, o]; `stride`: elements from a row of G to the next.
+    `count`: one of the tuple `rows`; `x`, `d`, `g`: addresses of X[0, i], D[0, o], G[i, o]; `stride`: elements from a row of G
+    to the next.
     """
     columns = _columns(vectors, cut, short)
 

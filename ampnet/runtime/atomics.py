@@ -90,6 +90,16 @@ def c_free(context, address):
 
 
 @intrinsic
+def is_rare(context):
+    """Called in a function, keeps that from being compiled into its callers: what they do often stays short."""
+    def generate(context, builder, signature, arguments):
+        for attribute in ("noinline", "cold"):
+            builder.function.attributes.add(attribute)
+        return context.get_dummy_value()
+    return types.void(), generate
+
+
+@intrinsic
 def yield_core(context):
     """Let another thread have this core."""
     def generate(context, builder, signature, arguments):

@@ -10,7 +10,7 @@ in the hands of the operation that failed: which of its messages it had consumed
 
 import numpy as np
 
-from .atomics import atomic_exchange, c_aligned_alloc, c_free, load, store, store_release, yield_core
+from .atomics import atomic_exchange, c_aligned_alloc, c_free, is_rare, load, store, store_release, yield_core
 from .memory import LINE, helper, layout, record
 
 SIZES = 32           # block sizes: payloads of 64 << 0 .. 64 << 31 bytes
@@ -61,6 +61,7 @@ def _unlock(heap):
 
 @helper
 def _from_system(heap, size):
+    is_rare()
     block = c_aligned_alloc(LINE, 2 * LINE + (LINE << size)) + LINE
     link = LINK(block - LINE)
     link.previous = 0
@@ -77,6 +78,7 @@ def _from_system(heap, size):
 
 @helper
 def _to_system(block):
+    is_rare()
     link = LINK(block - LINE)
     heap = link.heap
     _lock(heap)
