@@ -7,6 +7,7 @@ code it is an address and a size.
 
 import operator
 from collections import namedtuple
+from functools import cache
 
 import numpy as np
 from numba import types
@@ -95,6 +96,7 @@ def table_of(columns, number, instance):
     return make_table(column.values + 4 * first, load(column.offsets + 8 * np.int64(instance) + 8) - first)
 
 
+@cache
 def tables_function(tables):
     """A function (columns, instance) -> named tuple of tables, for compiled code; tables: ((name, column number), ...)."""
     kind = namedtuple("Tables", [name for name, _ in tables])
