@@ -2,7 +2,7 @@
 
 A block is one aligned allocation: a line for this module alone, a 64-byte header and a payload of 64 << size bytes; its address
 is the header's. Freed blocks go to a list of the worker that freed them, by size, and come back from there; a list that grows
-past its limit returns blocks to the system, so that memory does not pile up on a worker which only ever receives.
+past its limit returns blocks to the system, those of other workers early: memory must not pile up on one that mostly receives.
 
 A worker's heap links all blocks it has got from the system, wherever they are now. So after a failure all are freed, also those
 in the hands of the operation that failed: which of its messages it had consumed, joined or sent, nobody else could tell.
@@ -14,7 +14,8 @@ from .atomics import atomic_exchange, c_aligned_alloc, c_free, is_rare, load, st
 from .memory import LINE, helper, layout, record
 
 SIZES = 32           # block sizes: payloads of 64 << 0 .. 64 << 31 bytes
-KEPT_BYTES = 4 << 20  # a free list holds at most so many bytes (and always a few blocks)
+KEPT_BYTES = 4 << 20  # a free list holds at most so many bytes of payload (and always a few blocks),
+FOREIGN_BYTES = 256 << 10   # and from so many on only blocks of its own heap
 KEPT_BLOCKS = 4
 
 # Free lists are (first, count) by size; the lock guards all blocks, which other workers may give back to the system.
@@ -40,7 +41,8 @@ def give_block(heap, block, size):
     """Put a block on the free list of its size, or back to the system where that is full."""
     entry = heap + 16 * size
     count = load(entry + 8)
-    if count >= KEPT_BLOCKS and (count << size) * LINE >= KEPT_BYTES:
+    nbytes = (count << size) * LINE
+    if count >= KEPT_BLOCKS and nbytes >= FOREIGN_BYTES and (nbytes >= KEPT_BYTES or LINK(block - LINE).heap != heap):
         _to_system(block)
         return
     store(block, load(entry))

@@ -5,7 +5,15 @@ import threading
 import numpy as np
 from numba import njit
 
-from ampnet.runtime.blocks import HEAP_DTYPE, KEPT_BLOCKS, free_blocks, give_block, take_block
+from ampnet.runtime.blocks import (
+    FOREIGN_BYTES,
+    HEAP_DTYPE,
+    KEPT_BLOCKS,
+    KEPT_BYTES,
+    free_blocks,
+    give_block,
+    take_block,
+)
 from ampnet.runtime.memory import LINE, allocate
 
 LARGE = 16   # a size of which a free list keeps KEPT_BLOCKS
@@ -53,6 +61,16 @@ def test_blocks_given_to_any_heap_are_counted():
     assert len(in_use[0]) + len(in_use[LARGE]) > 0
     assert free_all(a) + free_all(b) == len(in_use[0]) + len(in_use[LARGE])
     assert free_all(a) + free_all(b) == 0
+
+
+def test_a_heap_keeps_more_of_its_own_blocks_than_of_others():
+    heaps, blocks = allocate(HEAP_DTYPE, 2), np.zeros(KEPT_BYTES // LINE + 100, np.int64)
+    a, b = addresses(heaps)
+    for receiver, kept in ((a, KEPT_BYTES), (b, FOREIGN_BYTES)):
+        take(a, 0, blocks)
+        give(receiver, blocks, 0)
+        assert heaps["free"][(a, b).index(receiver), 1] == kept // LINE
+        assert free_all(a) + free_all(b) == 0
 
 
 def test_workers_give_back_to_the_system_at_once_what_one_of_them_got():
