@@ -11,7 +11,7 @@ from .table import clear
 
 @operation
 def clear_worker(worker, node, batch, count):
-    """Empty a worker's queues, outbox and lists; free its scratch tables, and all blocks it has made, wherever they are.
+    """Empty a worker's queues, outbox and lists; free its scratch tables, and all blocks of its heap, wherever they are.
 
     To be called for all workers, one after the other: none may look at a block afterwards.
     """

@@ -50,7 +50,7 @@ def test_blocks_given_to_any_heap_are_counted():
         if rng.random() < 0.55 and len(blocks) < 60:
             taken = np.zeros(int(rng.integers(1, 9)), np.int64)
             take(heap, size, taken)
-            assert not taken.astype(np.uint64).__mod__(LINE).any() and not set(taken) & set(blocks)
+            assert not (taken % LINE).any() and not set(taken) & set(blocks)
             blocks += list(taken)
         elif blocks:
             rng.shuffle(blocks)
