@@ -70,6 +70,12 @@ def octets(address, size):
 
 
 @helper
+def octet_matrix(address, rows, cols):
+    """View of a C-contiguous matrix of bytes."""
+    return carray(_byte_at(address), (rows, cols))
+
+
+@helper
 def short_integer(address):
     """The int32 at an address."""
     return carray(_int32_at(address), (1,))[0]

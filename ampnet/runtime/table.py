@@ -160,6 +160,25 @@ def take_or_put(node, message, value):
 
 
 @helper
+def get_or_put(node, message, value):
+    """`get` where the state is there, `put` (and 0) where it is not; and the entry, for `replace`."""
+    _make_room(node)
+    state = message + STATE
+    h = hash_state(state)
+    entry = _find(node, state, h)
+    if load(entry + HASH) == 0:
+        _insert(node, entry, state, value, h)
+        return 0, entry
+    return load(entry + VALUE), entry
+
+
+@helper
+def replace(entry, value):
+    """Another word in an entry that was just found."""
+    store(entry + VALUE, value)
+
+
+@helper
 def clear(node):
     """Forget everything and give the table's memory back; messages that were kept are not freed."""
     n = NODE(node)

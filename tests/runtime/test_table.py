@@ -26,6 +26,14 @@ def take(node, message):
 
 
 @njit
+def get_or_put(node, message, value, other):
+    found, entry = table.get_or_put(node, message, value)
+    if found != 0:
+        table.replace(entry, other)
+    return found
+
+
+@njit
 def forget(node):
     table.clear(node)
 
@@ -51,13 +59,17 @@ def test_it_behaves_like_a_dict(spread):
     mine, expected = Table(), {}
     for _ in range(20_000):
         state = tuple(int(x) for x in rng.integers(0, spread, 3)) + (0,) * 5
-        what = rng.integers(3)
+        what = rng.integers(4)
         if what == 0:
             value = int(rng.integers(1, 2**40))
             assert mine.call(put, state, value) == (state not in expected)
             expected.setdefault(state, value)
         elif what == 1:
             assert mine.call(get, state) == expected.get(state, 0)
+        elif what == 2:
+            value, other = (int(x) for x in rng.integers(1, 2**40, 2))
+            assert mine.call(get_or_put, state, value, other) == expected.get(state, 0)
+            expected[state] = other if state in expected else value
         else:
             assert mine.call(take, state) == expected.pop(state, 0)
         assert len(mine) == len(expected)

@@ -14,8 +14,9 @@ from ...runtime.atomics import call_operation
 from ...runtime.memory import allocate, helper, integers, layout, matrix, record, vector
 from ...runtime.message import DONE, MESSAGE, SAME_STATE, WRONG_SHAPE, answer, operation
 from ...runtime.records import node_dtype
+from ...runtime.table import keep
 from ..parameters import uniform
-from .joining import WAITING, meet
+from .joining import WAITING, meet, meet_to_keep
 
 AFFINE_DTYPE = layout(
     "weight", "gradient", "inputs", "outputs",
@@ -30,7 +31,10 @@ FRESH, STALE, ASKED_FOR = range(3)
 SIZE = AFFINE_DTYPE.itemsize
 
 
-PORT_DTYPE = layout("width", "start", "wanted")   # of an input: payload columns; bytes into a row of D; whether dX is wanted
+PORT_DTYPE = layout(          # of an input
+    "width",                  # payload columns,
+    "takes_empty",            # or none
+    "start", "wanted")        # bytes into a row of D; whether dX is wanted
 PORT = record(PORT_DTYPE)
 PORT_SIZE = PORT_DTYPE.itemsize
 
@@ -53,6 +57,7 @@ def fill_ports(node_record, node, widths, starts):
     carriers, ports = node.graph.carriers(), allocate(PORT_DTYPE, len(widths))
     for entry, width, start, source in zip(ports, widths, starts, node.inputs, strict=True):
         entry["width"], entry["start"], entry["wanted"] = width, start, source.node in carriers
+        entry["takes_empty"] = node.takes_empty
     node_record["ports"] = ports.ctypes.data
     return [ports]
 
@@ -84,15 +89,17 @@ def fill_maps(node_record, weights, starts):
 
 
 @helper
-def join_inputs(worker, node, message):
+def join_inputs(worker, node, message, training):
     """(status, X, second X): DONE with all inputs of the message's state, twice the only one of a node with one input; WAITING
-    while one is missing; or what is wrong."""
+    while one is missing; or what is wrong. In training the first one is kept for backward."""
     self, m = AFFINE_NODE(node), MESSAGE(message)
-    if m.cols != PORT(self.ports + PORT_SIZE * m.port).width:
+    port = PORT(self.ports + PORT_SIZE * m.port)
+    if m.cols != port.width and (m.cols != 0 or port.takes_empty == 0):
         return WRONG_SHAPE, message, message
     if self.map_count == 1:
-        return DONE, message, message
-    other = meet(worker, node, message)
+        is_new = not training or keep(worker, node, message, self.version)
+        return DONE if is_new else SAME_STATE, message, message
+    other = meet_to_keep(node, message) if training else meet(node, message)
     if other <= 0:
         return WAITING if other == 0 else SAME_STATE, message, message
     if MESSAGE(other).rows != m.rows:

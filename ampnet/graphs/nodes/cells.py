@@ -14,7 +14,6 @@ from ...runtime.message import (
     DONE,
     MESSAGE,
     NO_ACTIVATION,
-    SAME_STATE,
     WRONG_SHAPE,
     answer,
     blame,
@@ -31,7 +30,7 @@ from ...runtime.message import (
     scratch,
     send,
 )
-from ...runtime.table import keep, take
+from ...runtime.table import take
 from ..parameters import Parameter
 from . import affine, held
 from .affine import (
@@ -182,9 +181,9 @@ class GRUCell(Cell):
 def forward(worker, node, batch, count):
     """Join the inputs, multiply all at once, then each its gates; keeps the inputs and the gates."""
     self = CELL(node)
-    pairs, found, total = scratch(worker, 4, 2 * count), 0, 0
+    pairs, found, total, training = scratch(worker, 4, 2 * count), 0, 0, is_training(worker)
     for message in messages(batch, count):
-        status, a, b = join_inputs(worker, node, message)
+        status, a, b = join_inputs(worker, node, message, training)
         if status == WAITING:
             continue
         if status != DONE:
@@ -212,7 +211,6 @@ def forward(worker, node, batch, count):
         at += rows
     for number in range(self.map_count):
         multiply(self.maps + SIZE * number, x_rows[number * total:], y_rows[number * total:], total, 1)
-    training = is_training(worker)
     for i in range(found):
         a, b, block, result = pairs[2 * i], pairs[2 * i + 1], made[2 * i], made[2 * i + 1]
         if self.kind == GRU:
@@ -227,8 +225,6 @@ def forward(worker, node, batch, count):
             if a != b:
                 release(worker, b)
             release(worker, a)
-        elif not keep(worker, node, a, self.version):
-            return blame(worker, a, SAME_STATE)
         send(worker, result)
     return DONE
 

@@ -30,7 +30,7 @@ class Cond(Node):
     With `outputs=n` the function returns the number of the output, 0 to n - 1.
     """
 
-    immediate = roaming = True
+    immediate = roaming = passes_on = True
 
     def __init__(self, function, outputs=None, name=None):
         super().__init__(name)
@@ -57,7 +57,7 @@ class Cond(Node):
 class Phi(Node):
     """Passes on whichever input comes, and sends the gradient back there. A state may come from one input only."""
 
-    immediate = True
+    immediate = passes_on = True
     input_count = None
 
     def output_widths(self, widths):
@@ -77,7 +77,7 @@ class Phi(Node):
 class Isu(Node):
     """Rewrites the state with `function`; backward rewrites it with `inverse`, which must undo it."""
 
-    immediate = roaming = True
+    immediate = roaming = passes_on = True
 
     def __init__(self, function, inverse, name=None):
         super().__init__(name)

@@ -10,13 +10,14 @@ import math
 import numpy as np
 
 from ...errors import GraphError
-from ...kernels.activations import CODES, NONE, activate_backward, add_bias_activate
-from ...runtime.memory import record, vector
+from ...kernels.activations import CODES, NONE, RELU, activate_backward, add_bias_activate
+from ...kernels.relu import bias_relu, bits_length, relu_backward
+from ...runtime.memory import helper, octet_matrix, record, vector
 from ...runtime.message import (
     DONE,
     MESSAGE,
     NO_ACTIVATION,
-    SAME_STATE,
+    PAYLOAD,
     WRONG_SHAPE,
     answer,
     blame,
@@ -36,7 +37,7 @@ from ...runtime.message import (
     send,
     values,
 )
-from ...runtime.table import keep, take
+from ...runtime.table import take
 from ..parameters import Parameter, uniform, zeros
 from . import affine, held
 from .affine import (
@@ -57,7 +58,9 @@ from .held import hold
 from .joining import WAITING
 from .node import Node, positive, shape
 
-LINEAR_DTYPE = affine_node("bias", "bias_gradient", "activation")
+LINEAR_DTYPE = affine_node(
+    "bias", "bias_gradient", "activation",
+    "zero_row")   # a row of X for parts without columns
 LINEAR = record(LINEAR_DTYPE)
 
 
@@ -71,6 +74,7 @@ class Linear(Node):
 
     dtype = LINEAR_DTYPE
     input_count = None
+    takes_empty = True
 
     def __init__(self, inputs, outputs, activation=None, name=None):
         super().__init__(name)
@@ -99,7 +103,9 @@ class Linear(Node):
         ends = np.cumsum(self.part_widths)
         parts = [(weight.value[end - width:end], weight.gradient[end - width:end])
                  for width, end in zip(self.part_widths, ends, strict=True)]
-        return [fill_ports(record, self, self.part_widths, [0] * len(parts)),
+        zero_row = np.zeros(max(self.part_widths), np.float32)
+        record["zero_row"] = zero_row.ctypes.data
+        return [zero_row, fill_ports(record, self, self.part_widths, [0] * len(parts)),
                 fill_maps(record, parts, [0] * len(parts))]
 
     def cost(self):
@@ -111,14 +117,56 @@ class Linear(Node):
         return self.cost() + 2 * wanted * self.output_width
 
 
+@helper
+def bits_of(kept):
+    """View of the bits that a ReLU keeps, (rows, bytes)."""
+    m = MESSAGE(kept)
+    return octet_matrix(kept + PAYLOAD, m.rows, 4 * m.cols)
+
+
+@helper
+def list_x(table, at, message, zero_row):
+    """List a part's rows of X from position `at` on; returns the next free one. A part without columns has zeros."""
+    m = MESSAGE(message)
+    if m.cols != 0:
+        return list_rows(table, at, message)
+    for r in range(m.rows):
+        table[at + r] = zero_row
+    return at + m.rows
+
+
+@helper
+def finish(worker, node, first, second, result, training):
+    """Bias and activation of one result, which is sent; what backward needs of it hangs on the inputs."""
+    self = LINEAR(node)
+    y, bias, kept = payload(result), vector(self.bias, self.out_width), 0
+    if training and self.activation == RELU:
+        kept = new_block(worker, y.shape[0], bits_length(self.out_width), first)
+        bias_relu(y, bias, bits_of(kept))
+    else:
+        add_bias_activate(self.activation, y, bias)
+        if training and self.activation != NONE:
+            kept = new_block(worker, y.shape[0], y.shape[1], first)
+            copy_values(kept, result)
+    if not training:
+        release(worker, first)
+        if second != first:
+            release(worker, second)
+    else:
+        if second != first:
+            MESSAGE(first).next = second
+        if kept != 0:
+            MESSAGE(second).next = kept
+    send(worker, result)
+
+
 @operation
 def forward(worker, node, batch, count):
-    """Y = f(X W + b); keeps X, and Y where the activation needs it."""
-    self = LINEAR(node)
-    results, firsts, seconds = scratch(worker, 2, count), scratch(worker, 4, count), scratch(worker, 5, count)
-    found, total = 0, 0
+    """Y = f(X W + b); keeps X, and of Y what the activation needs."""
+    self, training = LINEAR(node), is_training(worker)
+    firsts, seconds, found, total = scratch(worker, 4, count), scratch(worker, 5, count), 0, 0
     for message in messages(batch, count):
-        status, first, second = join_inputs(worker, node, message)
+        status, first, second = join_inputs(worker, node, message, training)
         if status == WAITING:
             continue
         if status != DONE:
@@ -126,36 +174,22 @@ def forward(worker, node, batch, count):
         firsts[found], seconds[found] = first, second
         found += 1
         total += MESSAGE(message).rows
-    x_rows, y_rows = scratch(worker, 0, 2 * total + 1), scratch(worker, 1, total + 1)
-    at = 0
+    x_rows, y_rows, results = scratch(worker, 0, 2 * total + 1), scratch(worker, 1, 2 * total + 1), scratch(worker, 2, count)
+    rows, others = 0, 0   # others: rows of second parts that have columns
     for i in range(found):
-        first = firsts[i]
-        results[i] = emit(worker, node, 0, first, MESSAGE(first).rows, self.out_width)
-        list_rows(x_rows, at, first)
-        if self.map_count == 2:
-            list_rows(x_rows, total + at, seconds[i])
-        at = list_rows(y_rows, at, results[i])
-    for number in range(self.map_count):
-        multiply(self.maps + SIZE * number, x_rows[number * total:], y_rows, total, number)
-    bias, training = vector(self.bias, self.out_width), is_training(worker)
+        first, second = firsts[i], seconds[i]
+        result = emit(worker, node, 0, first, MESSAGE(first).rows, self.out_width)
+        results[i] = result
+        list_x(x_rows, rows, first, self.zero_row)
+        rows = list_rows(y_rows, rows, result)
+        if second != first and MESSAGE(second).cols != 0:
+            list_rows(x_rows, total + others, second)
+            others = list_rows(y_rows, total + others, result) - total
+    multiply(self.maps, x_rows, y_rows, total, 0)
+    if others > 0:
+        multiply(self.maps + SIZE, x_rows[total:], y_rows[total:], others, 1)
     for i in range(found):
-        first, second, result = firsts[i], seconds[i], results[i]
-        y = payload(result)
-        add_bias_activate(self.activation, y, bias)
-        if training:
-            if first != second:
-                MESSAGE(first).next = second
-            if self.activation != NONE:
-                copy = new_block(worker, y.shape[0], y.shape[1], first)
-                copy_values(copy, result)
-                MESSAGE(second).next = copy
-            if not keep(worker, node, first, self.version):
-                return blame(worker, first, SAME_STATE)
-        else:
-            if first != second:
-                release(worker, second)
-            release(worker, first)
-        send(worker, result)
+        finish(worker, node, firsts[i], seconds[i], results[i], training)
     return DONE
 
 
@@ -170,9 +204,10 @@ def backward(worker, node, batch, count):
             release(worker, message)
         return DONE
     total = count_rows(batch, count)
-    d_rows, dx_rows, x_rows = scratch(worker, 0, total), scratch(worker, 1, 2 * total + 1), scratch(worker, 2, 2 * total + 1)
+    d_rows, dx_rows = scratch(worker, 0, 2 * total + 1), scratch(worker, 1, 2 * total + 1)
+    x_rows = scratch(worker, 2, 2 * total + 1)
     bias_gradient = vector(self.bias_gradient, self.out_width)
-    at, chain = 0, 0
+    at, others, chain = 0, 0, 0
     for message in messages(batch, count):
         m, first = MESSAGE(message), take(node, message)
         if first == 0 or MESSAGE(first).version == WAITING:
@@ -182,24 +217,35 @@ def backward(worker, node, batch, count):
         if m.cols != self.out_width or m.rows != MESSAGE(first).rows:
             return blame(worker, message, WRONG_SHAPE)
         if self.activation != NONE:
-            y = MESSAGE(second).next
-            activate_backward(self.activation, values(y), values(message))
-            release(worker, y)
+            kept = MESSAGE(second).next
+            if self.activation == RELU:
+                relu_backward(bits_of(kept), payload(message))
+            else:
+                activate_backward(self.activation, values(kept), values(message))
+            release(worker, kept)
         add_bias_gradient(payload(message), bias_gradient)
         note_staleness(node, first)
         list_rows(d_rows, at, message)
-        for number in range(self.map_count):
-            list_rows(x_rows, number * total + at, first if number == 0 else second)
-            dx = answer_port(worker, node, number, message, rows)
-            list_rows(dx_rows, number * total + at, dx)   # a receipt has none
+        list_x(x_rows, at, first, self.zero_row)
+        dx = answer_port(worker, node, 0, message, rows)
+        list_rows(dx_rows, at, dx)   # a receipt has none
+        send(worker, dx)
+        if second != first:
+            list_x(x_rows, total + at, second, self.zero_row)
+            is_wanted = MESSAGE(second).cols != 0
+            dx = answer_port(worker, node, 1, message, rows) if is_wanted else answer(worker, node, 1, message, 0, 0)
+            list_rows(dx_rows, total + others, dx)
+            if is_wanted:
+                others = list_rows(d_rows, total + others, message) - total
             send(worker, dx)
         at += rows
         MESSAGE(second).next = message
         m.next = chain
         chain = first
-    for number in range(self.map_count):
-        if PORT(self.ports + PORT_SIZE * number).wanted != 0:
-            multiply_back(self.maps + SIZE * number, d_rows, dx_rows[number * total:], total, 0)
+    if PORT(self.ports).wanted != 0:
+        multiply_back(self.maps, d_rows, dx_rows, total, 0)
+    if others > 0 and PORT(self.ports + PORT_SIZE).wanted != 0:
+        multiply_back(self.maps + SIZE, d_rows[total:], dx_rows[total:], others, 0)
     hold(worker, node, x_rows, d_rows, 0, total)
     release_chain(worker, chain)
     return DONE

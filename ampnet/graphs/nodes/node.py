@@ -45,13 +45,14 @@ class Node:
     Class attributes: `dtype`, the node's record (`node_dtype` adds fields to the common ones); `forward`, `backward`,
     `settle`, `refresh`, `renew`, compiled operations; `helpers`, further ones, which these call by address; `immediate`: is
     called on arrival, message by message; `roaming`: has no memory, so it runs wherever a message is; `transparent`: in
-    evaluation receipts pass it by (one input, one output, nothing kept).
+    evaluation receipts pass it by (one input, one output, nothing kept); `passes_on`: sends the messages it gets on, as they
+    are but for their state; `takes_empty`: knows that a payload without columns stands for zeros.
     """
 
     dtype = NODE_DTYPE
     forward = backward = settle = refresh = renew = None
     helpers = ()
-    immediate = roaming = transparent = is_source = is_loss = False
+    immediate = roaming = transparent = is_source = is_loss = passes_on = takes_empty = False
     input_count = 1   # None: any number
     column = index_field = None
 
@@ -139,6 +140,17 @@ class Node:
         """Whether anything before this node learns, so that its input gradient is wanted."""
         carriers = self.graph.carriers()
         return any(source.node in carriers for source in self.inputs)
+
+    def readers(self):
+        """The nodes that take the messages this one makes, if need be from others that pass them on."""
+        found, waiting, seen = [], [self], {self}
+        while waiting:
+            for output in waiting.pop().outputs:
+                target = output.target[0]
+                if target not in seen:
+                    seen.add(target)
+                    (waiting if target.passes_on else found).append(target)
+        return found
 
     @property
     def operations(self):

@@ -21,7 +21,7 @@ from ...runtime.message import (
     values,
 )
 from ...runtime.table import keep, take
-from .joining import WAITING, meet
+from .joining import WAITING, meet, meet_to_keep
 from .node import Node, shape
 
 
@@ -89,8 +89,9 @@ def sum_backward(worker, node, batch, count):
 @operation
 def gated_forward(worker, node, batch, count):
     """Y = sum of sigmoid(G) X; keeps both, G as its sigmoid."""
+    training = is_training(worker)
     for message in messages(batch, count):
-        other = meet(worker, node, message)
+        other = meet_to_keep(node, message) if training else meet(node, message)
         if other < 0:
             return blame(worker, message, SAME_STATE)
         if other == 0:
@@ -101,10 +102,8 @@ def gated_forward(worker, node, batch, count):
             return blame(worker, message, WRONG_SHAPE)
         result = emit(worker, node, 0, x, 1, m.cols)
         gated_sum(payload(gate), payload(x), values(result))
-        if is_training(worker):
+        if training:
             g.next = x
-            if not keep(worker, node, gate, 0):
-                return blame(worker, message, SAME_STATE)
         else:
             release(worker, gate)
             release(worker, x)
