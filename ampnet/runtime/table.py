@@ -145,21 +145,6 @@ def take(node, message):
 
 
 @helper
-def take_or_put(node, message, value):
-    """`take` where the state is there, `put` (and 0) where it is not: a join of two, in one search."""
-    _make_room(node)
-    state = message + STATE
-    h = hash_state(state)
-    entry = _find(node, state, h)
-    if load(entry + HASH) == 0:
-        _insert(node, entry, state, value, h)
-        return 0
-    found = load(entry + VALUE)
-    _remove(node, entry)
-    return found
-
-
-@helper
 def get_or_put(node, message, value):
     """`get` where the state is there, `put` (and 0) where it is not; and the entry, for `replace`."""
     _make_room(node)
@@ -170,6 +155,15 @@ def get_or_put(node, message, value):
         _insert(node, entry, state, value, h)
         return 0, entry
     return load(entry + VALUE), entry
+
+
+@helper
+def take_or_put(node, message, value):
+    """`take` where the state is there, `put` (and 0) where it is not: a join of two, in one search."""
+    found, entry = get_or_put(node, message, value)
+    if found != 0:
+        _remove(node, entry)
+    return found
 
 
 @helper
