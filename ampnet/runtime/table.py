@@ -82,8 +82,8 @@ def _insert(node, entry, state, value, h):
 
 
 @helper
-def _remove(node, entry):
-    """Free an entry: those behind it move up, as long as that brings them nearer to their home."""
+def remove(node, entry):
+    """Free an entry that was just found: those behind it move up, as long as that brings them nearer to their home."""
     n = NODE(node)
     n.used -= 1
     hole = (entry - n.entries) // ENTRY
@@ -140,13 +140,13 @@ def take(node, message):
     if load(entry + HASH) == 0:
         return 0
     value = load(entry + VALUE)
-    _remove(node, entry)
+    remove(node, entry)
     return value
 
 
 @helper
 def get_or_put(node, message, value):
-    """`get` where the state is there, `put` (and 0) where it is not; and the entry, for `replace`."""
+    """`get` where the state is there, else `put` (and 0), in one search; and the entry, for `replace` or `remove`."""
     _make_room(node)
     state = message + STATE
     h = hash_state(state)
@@ -155,15 +155,6 @@ def get_or_put(node, message, value):
         _insert(node, entry, state, value, h)
         return 0, entry
     return load(entry + VALUE), entry
-
-
-@helper
-def take_or_put(node, message, value):
-    """`take` where the state is there, `put` (and 0) where it is not: a join of two, in one search."""
-    found, entry = get_or_put(node, message, value)
-    if found != 0:
-        _remove(node, entry)
-    return found
 
 
 @helper

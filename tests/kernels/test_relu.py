@@ -9,7 +9,7 @@ WIDTHS = [1, 4, 7, 8, 15, 16, 17, 31, 32, 33, 100, 128]
 
 
 def made(rows, cols):
-    """(y, bias, the outputs by NumPy, their bits, written over garbage) of numbers some of which are 0, -0, NaN or infinite."""
+    """(y and bias, some sums 0, NaN or infinite; the outputs by NumPy; garbage to write bits over)."""
     rng = np.random.default_rng(cols)
     y, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((rows, cols), cols))
     y[0] = -bias

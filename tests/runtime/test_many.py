@@ -105,7 +105,9 @@ def operate(node, message, states, what, which, values, answers, sizes):
         elif what[i] == TAKE:
             answers[i] = table.take(node, message)
         else:
-            answers[i] = table.take_or_put(node, message, values[i])
+            answers[i], entry = table.get_or_put(node, message, values[i])
+            if answers[i] != 0:
+                table.remove(node, entry)
         sizes[i] = sizes_of(node)
 
 

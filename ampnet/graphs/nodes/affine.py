@@ -16,7 +16,7 @@ from ...runtime.message import DONE, MESSAGE, SAME_STATE, WRONG_SHAPE, answer, o
 from ...runtime.records import node_dtype
 from ...runtime.table import keep
 from ..parameters import uniform
-from .joining import WAITING, meet, meet_to_keep
+from .joining import WAITING, meet
 
 AFFINE_DTYPE = layout(
     "weight", "gradient", "inputs", "outputs",
@@ -99,7 +99,7 @@ def join_inputs(worker, node, message, training):
     if self.map_count == 1:
         is_new = not training or keep(worker, node, message, self.version)
         return DONE if is_new else SAME_STATE, message, message
-    other = meet_to_keep(node, message) if training else meet(node, message)
+    other = meet(node, message, training)
     if other <= 0:
         return WAITING if other == 0 else SAME_STATE, message, message
     if MESSAGE(other).rows != m.rows:

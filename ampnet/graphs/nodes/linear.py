@@ -1,8 +1,9 @@
 """Linear: Y = f(X W + b), with an optional activation f; X may come in two parts.
 
 The rows of all messages of a call are multiplied where they lie; results go straight into the next messages. Two parts are
-joined by the whole state and each is multiplied by its rows of W, as if they had been put side by side. The weight
-gradient waits until a few dozen rows are there, or until the update, and is then one product an input.
+joined by the whole state and each is multiplied by its rows of W, as if they had been put side by side; a second part that is
+known to be zeros, as it came without columns, is left out. The weight gradient waits until a few dozen rows are there, or until
+the update, and is then one product an input.
 """
 
 import math

@@ -21,7 +21,7 @@ from ...runtime.message import (
     values,
 )
 from ...runtime.table import keep, take
-from .joining import WAITING, meet, meet_to_keep
+from .joining import WAITING, meet
 from .node import Node, shape
 
 
@@ -91,7 +91,7 @@ def gated_forward(worker, node, batch, count):
     """Y = sum of sigmoid(G) X; keeps both, G as its sigmoid."""
     training = is_training(worker)
     for message in messages(batch, count):
-        other = meet_to_keep(node, message) if training else meet(node, message)
+        other = meet(node, message, training)
         if other < 0:
             return blame(worker, message, SAME_STATE)
         if other == 0:
