@@ -8,7 +8,7 @@ are multiplied where they lie and the results are written straight into the payl
 backward of a linear layer are products (X: rows x inner, W: inner x outer, D: rows x outer):
 
     forward     Y  = X @ W          product(x_rows, W, y_rows)
-    backward    dX = D @ W.T        product(d_rows, W.T, dx_rows)     W.T is a copy that is renewed after updates
+    backward    dX = D @ W.T        product(d_rows, W.T, dx_rows), W.T a copy, for a narrow W; else see dots.py
                 dW += X.T @ D       see outer.py
 
 Weights that do not stay in the second cache are multiplied from copies in panels, see panels.py.
@@ -19,7 +19,7 @@ Widths that are no multiple of COLUMNS are finished by tiles that are cut, so no
 import numpy as np
 
 from .compile import kernel, kernel_part
-from .tiles import COLUMNS, LANES, SHORT, copy_elements, prefetch, product_tile, transpose_tile
+from .tiles import COLUMNS, LANES, LINES, SHORT, copy_elements, prefetch, product_tile, transpose_tile
 
 NEAR_BYTES = 14 << 10      # a share of a first cache of 32 KiB
 MOST_STEPS = 320           # so much of the inner dimension is walked at once, which keeps X in the first cache
@@ -80,11 +80,11 @@ def _tile(rows, x, k, w, stride, y, column, steps, accumulate, width):
 
 
 @kernel_part
-def many_rows(x, k, w, stride, y, rows, steps, column, width, accumulate, ahead, ahead_stride, across, lines):
+def many_rows(x, k, w, stride, y, rows, steps, column, width, accumulate, ahead, ahead_stride, lines):
     """Columns [column, column + width), width <= WIDEST, of 3 rows or more, in tiles as equal as they go.
 
     w: address of W[k, column]. With every tile some cache lines are asked for that will be needed next, `lines` in all:
-    `across` side by side from address `ahead` on, as many `ahead_stride` elements further on, and so forth.
+    LINES side by side from address `ahead` on, as many `ahead_stride` elements further on, and so forth.
     """
     tiles = (rows + 5) // 6
     i, asked, line = 0, 0, 0
@@ -95,7 +95,7 @@ def many_rows(x, k, w, stride, y, rows, steps, column, width, accumulate, ahead,
             prefetch(ahead + 64 * line)
             asked += 1
             line += 1
-            if line == across:
+            if line == LINES:
                 line = 0
                 ahead += 4 * ahead_stride
         _tile(count, x + 8 * i, k, w, stride, y + 8 * i, column, steps, accumulate, width)
@@ -153,7 +153,7 @@ def product(x_rows, w, y_rows, rows, accumulate):
             o = 0
             while o < outer:
                 width = outer - o if outer - o <= WIDEST else COLUMNS
-                many_rows(x + 8 * first, k, wk + 4 * o, outer, y + 8 * first, count, steps, o, width, add, 0, 0, 0, 0)
+                many_rows(x + 8 * first, k, wk + 4 * o, outer, y + 8 * first, count, steps, o, width, add, 0, 0, 0)
                 o += width
             first += count
             chunks -= 1

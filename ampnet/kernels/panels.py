@@ -9,7 +9,7 @@ rows (`product_packing`). Either way a product has the bits of `gemm.product`.
 import numpy as np
 
 from .compile import kernel, kernel_part
-from .gemm import FEW, MOST_STEPS, copy1, few_rows, many_rows, piece_of, transpose_block
+from .gemm import FEW, MOST_STEPS, copy1, few_rows, many_rows, piece_of
 from .tiles import COLUMNS, LINES, copy_elements, prefetch
 
 PACK_ROWS = 36    # from so many rows on a copy for a single call pays
@@ -38,18 +38,12 @@ def _copy_panel(w, stride, steps, width, panel):
 
 
 @kernel
-def pack(w, turned, panels):
-    """Copy W, (inner, outer) float32, or if `turned` W.T for W (outer, inner), into panels, (`panels_size`,) float32."""
+def pack(w, panels):
+    """Copy W, (inner, outer) float32, into panels, (`panels_size`,) float32."""
     inner, outer = w.shape
-    if turned != 0:
-        inner, outer = outer, inner
     source, target = np.int64(w.ctypes.data), np.int64(panels.ctypes.data)
     for o in range(0, outer, COLUMNS):
-        width = min(COLUMNS, outer - o)
-        if turned != 0:
-            transpose_block(source + 4 * o * inner, inner, target + 4 * o * inner, COLUMNS, width, inner)
-        else:
-            _copy_panel(source + 4 * o, outer, inner, width, target + 4 * o * inner)
+        _copy_panel(source + 4 * o, outer, inner, min(COLUMNS, outer - o), target + 4 * o * inner)
 
 
 @kernel
@@ -65,18 +59,16 @@ def product_panels(x_rows, panels, inner, outer, y_rows, rows, accumulate):
             few_rows(x, k, wk, COLUMNS, COLUMNS * inner, y, rows, steps, outer, add)
             continue
         for o in range(0, outer, COLUMNS):
-            many_rows(x, k, wk + 4 * o * inner, COLUMNS, y, rows, steps, o, min(COLUMNS, outer - o), add, 0, 0, 0, 0)
+            many_rows(x, k, wk + 4 * o * inner, COLUMNS, y, rows, steps, o, min(COLUMNS, outer - o), add, 0, 0, 0)
 
 
 @kernel
-def product_packing(x_rows, w, turned, y_rows, rows, accumulate):
-    """Y (+)= X @ W for W (inner, outer), or X @ W.T for W (outer, inner) if `turned`; 3 rows or more.
+def product_packing(x_rows, w, y_rows, rows, accumulate):
+    """Y (+)= X @ W for W (inner, outer), 3 rows or more.
 
     While a panel is multiplied, the lines of the next one are asked for.
     """
     inner, outer = w.shape
-    if turned != 0:
-        inner, outer = outer, inner
     x, y, w0 = np.int64(x_rows.ctypes.data), np.int64(y_rows.ctypes.data), np.int64(w.ctypes.data)
     piece = piece_of(inner, MOST_STEPS)
     space = np.empty(COLUMNS * piece + 16, np.float32)
@@ -85,12 +77,6 @@ def product_packing(x_rows, w, turned, y_rows, rows, accumulate):
         steps = min(piece, inner - k)
         add = 1 if k > 0 else accumulate
         for o in range(0, outer, COLUMNS):
-            width = min(COLUMNS, outer - o)
-            if turned != 0:
-                transpose_block(w0 + 4 * (o * inner + k), inner, panel, COLUMNS, width, steps)
-                ahead, stride, across = w0 + 4 * ((o + COLUMNS) * inner + k), inner, (steps + 15) // 16
-                lines = COLUMNS * across
-            else:
-                _copy_panel(w0 + 4 * (k * outer + o), outer, steps, width, panel)
-                ahead, stride, across, lines = w0 + 4 * (k * outer + o + COLUMNS), outer, LINES, LINES * steps
-            many_rows(x, k, panel, COLUMNS, y, rows, steps, o, width, add, ahead, stride, across, lines)
+            width, start = min(COLUMNS, outer - o), w0 + 4 * (k * outer + o)
+            _copy_panel(start, outer, steps, width, panel)
+            many_rows(x, k, panel, COLUMNS, y, rows, steps, o, width, add, start + 4 * COLUMNS, outer, LINES * steps)

@@ -30,7 +30,7 @@ TRANSPOSING = ((1, ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15))),
 ROWS_AFTER_TRANSPOSING = (0, 2, 1, 3, 4, 6, 5, 7)
 
 
-class _Emitter:
+class Emitter:
     """Writes the IR of tiles. width: lanes of their last vectors, of type `kind`, if these are cut."""
 
     def __init__(self, builder, width=None, kind=VECTOR):
@@ -154,7 +154,7 @@ def _columns(vectors, cut, short):
     return [(cut and v == last, SHORT_VECTOR if short and v == last else VECTOR) for v in range(vectors)]
 
 
-def _switch(builder, count, choices, generate):
+def switch(builder, count, choices, generate):
     """generate(choice) for the one of a tuple of whole numbers that `count` is."""
     after = builder.append_basic_block("after")
     switch = builder.switch(count, after)
@@ -182,7 +182,7 @@ def product_tile(rows, vectors, cut=False, short=False):
 
         def generate(context, builder, signature, arguments):
             count, x, first, w, stride, y, column, steps, accumulate, extra = arguments
-            emit = _Emitter(builder, *((extra, columns[-1][1]) if cut else ()))
+            emit = Emitter(builder, *((extra, columns[-1][1]) if cut else ()))
             w_pointer, apart = emit.pointer(w), ir.Constant(I64, COLUMNS) if cut else extra
             pairs = [builder.mul(apart, ir.Constant(I64, n)) if n else ir.Constant(I64, 0) for n in range((vectors + 1) // 2)]
             places = [builder.add(pairs[v // 2], ir.Constant(I64, LANES * (v % 2))) for v in range(vectors)]
@@ -202,7 +202,7 @@ def product_tile(rows, vectors, cut=False, short=False):
 
                 _accumulate(emit, steps, outputs, columns, accumulate, step)
 
-            _switch(builder, count, rows, emit_rows)
+            switch(builder, count, rows, emit_rows)
             return context.get_dummy_value()
 
         return signature, generate
@@ -224,7 +224,7 @@ def outer_tile(rows, vectors, cut=False, short=False):
 
         def generate(context, builder, signature, arguments):
             count, x, d, g, stride, steps, accumulate, width = arguments
-            emit = _Emitter(builder, *((width, columns[-1][1]) if cut else ()))
+            emit = Emitter(builder, *((width, columns[-1][1]) if cut else ()))
 
             def emit_rows(rows):
                 outputs = []
@@ -242,7 +242,7 @@ def outer_tile(rows, vectors, cut=False, short=False):
 
                 _accumulate(emit, steps, outputs, columns, accumulate, step)
 
-            _switch(builder, count, rows, emit_rows)
+            switch(builder, count, rows, emit_rows)
             return context.get_dummy_value()
 
         return signature, generate
@@ -261,7 +261,7 @@ def copy_elements(count):
     @intrinsic
     def copy(context, source, target):
         def generate(context, builder, signature, arguments):
-            emit = _Emitter(builder)
+            emit = Emitter(builder)
             source, target = map(emit.pointer, arguments)
             for at, kind in pieces:
                 value, to = (builder.bitcast(emit.element(p, ir.Constant(I64, at)), kind) for p in (source, target))
@@ -281,7 +281,7 @@ def transpose_tile(context, source, source_stride, target, target_stride):
 
     def generate(context, builder, signature, arguments):
         source, source_stride, target, target_stride = arguments
-        emit = _Emitter(builder)
+        emit = Emitter(builder)
         at = [[emit.element(emit.pointer(base), builder.mul(stride, ir.Constant(I64, r))) for r in range(BLOCK)]
               for base, stride in ((source, source_stride), (target, target_stride))]
         block = [emit.load(pointer, kind=BLOCK_ROW) for pointer in at[0]]
@@ -303,7 +303,7 @@ def prefetch(context, address):
     """Ask for the cache line at an address."""
 
     def generate(context, builder, signature, arguments):
-        emit = _Emitter(builder)
+        emit = Emitter(builder)
         emit.prefetch(emit.pointer(arguments[0]))
         return context.get_dummy_value()
 

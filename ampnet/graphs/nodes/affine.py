@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from ...kernels.dots import is_straight, product_turned
 from ...kernels.gemm import FEW, is_far, product, transpose
 from ...kernels.outer import d_size, x_size
 from ...kernels.panels import PACK_ROWS, pack, panels_size, product_packing, product_panels
@@ -20,10 +21,10 @@ from .joining import WAITING, meet
 
 AFFINE_DTYPE = layout(
     "weight", "gradient", "inputs", "outputs",
-    "panels", "transposed",   # copies of the weights, if they are far, and of them transposed; either is in panels if far
+    "panels", "transposed",   # copies of the weights, in panels if they are far, transposed if D W^T needs that
     "held_x", "held_d",    # rows put aside for the weight gradient, in panels
     "has_gradient",        # whether `gradient` may be other than 0
-    "panels_age", "transposed_age",   # of either copy: FRESH, STALE or ASKED_FOR
+    "panels_age", "transposed_age",   # of either copy: FRESH, STALE or, of panels, ASKED_FOR
     "product", "product_back")   # operations: nodes call them by address, so that they are compiled once, not in each
 AFFINE = record(AFFINE_DTYPE)
 # How old a copy is: as the weights; older; older, and a call with many rows did without it: at the next one it is renewed.
@@ -70,9 +71,8 @@ def fill_maps(node_record, weights, starts):
     maps, alive = allocate(AFFINE_DTYPE, len(weights)), []
     for entry, (value, gradient), start in zip(maps, weights, starts, strict=True):
         inputs, outputs = value.shape
-        far = is_far.py_func(inputs, outputs)
-        panels = allocate("f4", panels_size(inputs, outputs) if far else 0)
-        transposed = allocate("f4", panels_size(outputs, inputs) if far else inputs * outputs)
+        panels = allocate("f4", panels_size(inputs, outputs) if is_far.py_func(inputs, outputs) else 0)
+        transposed = allocate("f4", 0 if is_straight.py_func(inputs, outputs) else inputs * outputs)
         held_x = allocate("f4", x_size(inputs))
         if not alive or start != starts[0]:
             held_d = allocate("f4", d_size(outputs))
@@ -112,23 +112,6 @@ def join_inputs(worker, node, message, training):
 panels_length = helper(panels_size)   # the same for compiled code
 
 
-@helper
-def _multiply_far(x, w, turned, panels, age, y, add):
-    """Y (+)= X W, or X W^T if `turned`; panels: address of the copy that is so old. Returns how old it is afterwards."""
-    inner, outer = w.shape
-    if turned != 0:
-        inner, outer = outer, inner
-    rows = len(x)
-    if age == STALE and rows >= PACK_ROWS:
-        product_packing(x, w, turned, y, rows, add)
-        return ASKED_FOR
-    copy = vector(panels, panels_length(inner, outer))
-    if age != FRESH:
-        pack(w, turned, copy)
-    product_panels(x, copy, inner, outer, y, rows, add)
-    return FRESH
-
-
 @operation
 def product_of(affine, x_rows, y_rows, count):
     """Y (+)= X W; tables of row addresses; count: twice the rows, and 1 more to add to Y."""
@@ -136,8 +119,15 @@ def product_of(affine, x_rows, y_rows, count):
     x, y, w = integers(x_rows, rows), integers(y_rows, rows), matrix(a.weight, a.inputs, a.outputs)
     if rows <= FEW or not is_far(a.inputs, a.outputs):
         product(x, w, y, rows, count & 1)
+    elif a.panels_age == STALE and rows >= PACK_ROWS:
+        product_packing(x, w, y, rows, count & 1)
+        a.panels_age = ASKED_FOR
     else:
-        a.panels_age = _multiply_far(x, w, 0, a.panels, a.panels_age, y, count & 1)
+        panels = vector(a.panels, panels_length(a.inputs, a.outputs))
+        if a.panels_age != FRESH:
+            pack(w, panels)
+            a.panels_age = FRESH
+        product_panels(x, panels, a.inputs, a.outputs, y, rows, count & 1)
     return DONE
 
 
@@ -146,8 +136,8 @@ def product_back_of(affine, d_rows, dx_rows, count):
     """dX (+)= D W^T, likewise."""
     a, rows = AFFINE(affine), count >> 1
     d, dx, w = integers(d_rows, rows), integers(dx_rows, rows), matrix(a.weight, a.inputs, a.outputs)
-    if is_far(a.inputs, a.outputs):
-        a.transposed_age = _multiply_far(d, w, 1, a.transposed, a.transposed_age, dx, count & 1)
+    if is_straight(a.inputs, a.outputs):
+        product_turned(d, w, dx, rows, count & 1)
         return DONE
     turned = matrix(a.transposed, a.outputs, a.inputs)
     if a.transposed_age != FRESH:

@@ -2,8 +2,8 @@
 
 For the weight gradient, rows of X and D are put aside until there is no more room, or until the update, and are then one
 product. An update goes through the weights block by block: what is still put aside gives a block's gradient, the optimizer
-steps the block, and its transposed copy is renewed, while all of it is in the first caches. So a gradient need not be written
-to memory at all unless more rows come between two updates than there is room for.
+steps the block, and its transposed copy, where there is one, is renewed, while all of it is in the first caches. So a gradient
+need not be written to memory at all unless more rows come between two updates than there is room for.
 """
 
 import math
@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from ...kernels import optimizers
-from ...kernels.gemm import is_far, transpose_block
+from ...kernels.dots import is_straight
+from ...kernels.gemm import transpose_block
 from ...kernels.outer import D_COLUMNS, ROWS, are_finite, d_length, outer_block, outer_product, put_d, put_x, scale_d, x_length
 from ...runtime.atomics import call_operation
 from ...runtime.memory import helper, matrix, vector
@@ -61,9 +62,9 @@ def settle(worker, node, batch, count):
 
 @helper
 def _copy_block(affine, first, last, left, right):
-    """Renew the transposed copy of W[first:last, left:right], if it is a near one."""
+    """Renew the transposed copy of W[first:last, left:right], if there is one."""
     a = AFFINE(affine)
-    if not is_far(a.inputs, a.outputs):
+    if not is_straight(a.inputs, a.outputs):
         transpose_block(a.weight + 4 * (first * a.outputs + left), a.outputs, a.transposed + 4 * (left * a.inputs + first),
                         a.inputs, last - first, right - left)
 
@@ -136,8 +137,7 @@ def renew(worker, node, parameter, rows):
                         return status
                 _copy_block(affine, first, last, left, right)
         a.has_gradient = 0
-        a.panels_age = STALE
-        a.transposed_age = STALE if is_far(a.inputs, a.outputs) else FRESH
+        a.panels_age, a.transposed_age = STALE, FRESH
     return found
 
 
