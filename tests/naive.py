@@ -178,6 +178,12 @@ def finite_difference(function, x, epsilon=1e-6):
     return gradient
 
 
+def is_product(got, x, w, before=0):
+    """Whether `got` is before + x @ w to float32's rounding of the terms, however these cancel."""
+    x, w, before = (np.asarray(a, float) for a in (x, w, before))
+    return bool((np.abs(got - (before + x @ w)) <= 4e-6 * (np.abs(before) + np.abs(x) @ np.abs(w))).all())
+
+
 def distance(got, expected):
     """||got - expected|| / ||expected||."""
     expected = np.asarray(expected, np.float64)

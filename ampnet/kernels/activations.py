@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from .compile import exact_kernel
+from .rows import add_row
 
 NONE, RELU, TANH, SIGMOID = 0, 1, 2, 3
 CODES = {None: NONE, "relu": RELU, "tanh": TANH, "sigmoid": SIGMOID}
@@ -124,5 +125,4 @@ def add_bias_activate(code, values, bias):
             for j in range(len(row)):
                 row[j] = sigmoid32(row[j] + bias[j])
         else:
-            for j in range(len(row)):
-                row[j] += bias[j]
+            add_row(np.int64(bias.ctypes.data), np.int64(row.ctypes.data), len(row))

@@ -12,6 +12,7 @@ import numpy as np
 from .compile import exact_kernel, kernel, kernel_part
 from .gemm import row_addresses
 from .optimizers import squared_norm
+from .rows import copy_row
 from .tiles import D_COLUMNS, LANES, LINES, SHORT, X_COLUMNS, copy_elements, outer_tile, prefetch
 
 ROWS = 128
@@ -22,7 +23,7 @@ UP_TO_6 = (1, 2, 3, 4, 5, 6)
 _half, _one = outer_tile(UP_TO_6, 1, cut=True, short=True), outer_tile(UP_TO_6, 1, cut=True)
 _one_and_half, _two = outer_tile(UP_TO_6, 2, cut=True, short=True), outer_tile(UP_TO_6, 2, cut=True)
 _whole_two = outer_tile(UP_TO_6, 2)
-_copy1, _copy_x, _copy_d = copy_elements(1), copy_elements(X_COLUMNS), copy_elements(D_COLUMNS)
+_copy_x, _copy_d = copy_elements(X_COLUMNS), copy_elements(D_COLUMNS)
 
 
 def x_size(width):
@@ -47,10 +48,8 @@ def _put(rows, count, width, panels, at, columns, size):
                 _copy_d(source + 4 * j, target)
             j += columns
             target += 4 * size
-        while j < width:
-            _copy1(source + 4 * j, target)
-            j += 1
-            target += 4
+        if j < width:
+            copy_row(source + 4 * j, target, width - j)
 
 
 @kernel
