@@ -42,7 +42,7 @@ class Machine:
             frequency = -(-node.passes * min_update_frequency // self.graph.replicas)
         r["worker"] = -1 if node.roaming else self.placement[node]
         r["immediate"], r["transparent"] = node.immediate, node.transparent
-        for name in ("forward", "backward", "settle", "refresh", "renew"):
+        for name in ("forward", "backward", "settle", "refresh", "renew", "late"):
             operation = getattr(node, name)
             r[name] = 0 if operation is None else operation.address
         r["input_gradient"] = node.input_gradient

@@ -53,8 +53,8 @@ def _add_across(emit, vectors):
 def _dot_tile(choices, group):
     """dX[r:r+count, i:i+height] (+)= D[r:r+count] W[i:i+height]^T.
 
-    `count`: one of the tuple `choices`; `height`: 1 to `group`; `d`, `dx`: places in the tables of row addresses; `w`: address of
-    W[i, 0]; `column`: i; `length`: columns of W.
+    `count`: one of the tuple `choices`; `height`: 1 to `group`; `d`, `dx`: places in the tables of row addresses; `w`: address
+    of W[i, 0]; `column`: i; `length`: columns of W.
     """
 
     @intrinsic

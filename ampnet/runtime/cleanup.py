@@ -20,6 +20,7 @@ def clear_worker(worker, node, batch, count):
     for producer in range(e.worker_count):
         reset(w.queues + QUEUE_BYTES * producer)
     w.outbox_first = 0
+    w.late = 0
     lists = 2 * e.node_count
     for number in range(lists):
         waiting = WAITING(w.lists + LINE * number)
@@ -42,6 +43,9 @@ def clear_node(worker, node, batch, count):
     n = NODE(node)
     clear(node)
     n.held_rows = 0
+    n.late_first = 0
+    n.late_rows = 0
+    n.is_late = 0
     n.gathered = 0
     for i in range(n.parameter_count):
         p = PARAMETER(load(n.parameters + 8 * i))

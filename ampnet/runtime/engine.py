@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from ..errors import DivergenceError, OperationError
 from . import message as m
@@ -26,6 +28,7 @@ from .records import (
     LANE_DTYPE,
     OPTIMIZER_DTYPE,
     TRACE_DTYPE,
+    WAITING_DTYPE,
     WORKER_DTYPE,
 )
 from .update import update
@@ -111,6 +114,15 @@ class _Memory:
         return self.address(allocate(np.int64, max(1, count)))
 
 
+def _in_loops(nodes):
+    """For each node whether a message can come back to it."""
+    after = [[number for number, _ in node.successors] for node in nodes]
+    count = len(nodes)
+    places = np.repeat(np.arange(count), [len(a) for a in after]), np.concatenate(after).astype(int)
+    _, part = connected_components(coo_array((np.ones(len(places[0])), places), (count, count)), connection="strong")
+    return np.bincount(part)[part] > 1
+
+
 class Engine:
     """Runs instances through nodes on workers.
 
@@ -154,6 +166,7 @@ class Engine:
     def _wire_nodes(self):
         first_input, first_output = 0, self.inputs
         self.delays = np.zeros((len(self.nodes), DELAYS), np.int64)
+        self.in_loop = _in_loops(self.nodes)
         for number, node in enumerate(self.nodes):
             r = node.record
             r["number"], r["delays"] = number, self.delays[number].ctypes.data
@@ -169,7 +182,9 @@ class Engine:
         w["number"], w["engine"] = number, self.engine.ctypes.data
         w["queues"] = memory.address(allocate(QUEUE_DTYPE, self.worker_count))
         # One line a waiting list, and behind them the ready rows of all side by side, for the policy.
-        w["lists"] = memory.address(allocate(np.uint8, (LINE + 8) * 2 * count))
+        lists = allocate(np.uint8, (LINE + 8) * 2 * count)
+        np.ndarray((2, count), WAITING_DTYPE, lists, strides=(LINE * count, LINE))["in_loop"] = self.in_loop
+        w["lists"] = memory.address(lists)
         w["heap"] = memory.address(allocate(HEAP_DTYPE))
         w["batch"] = memory.zeros(max_batch)
         w["tables"] = memory.zeros(16)

@@ -41,6 +41,7 @@ WORKER_DTYPE = layout(
     "lists",             # WAITING records, backward lists of all nodes, then forward lists
     "heap",              # HEAP record: its blocks
     "outbox_first", "outbox_last",
+    "late",              # the first node that has put off answers, or 0
     "slots",             # table: slots whose instance came home and that can start another
     "slot_count",
     "batch",             # table of the message addresses of the current operation
@@ -66,6 +67,9 @@ NODE_FIELDS = (
     "forward", "backward",  # addresses of operations
     "settle", "refresh",    # operations before and after an update, or 0
     "renew",                # operation that updates a parameter, if it is one the node updates itself; or 0
+    "late",              # operation that sends the answers a node has put off, or 0
+    "late_first", "late_last", "late_rows",   # gradients whose answers it has put off
+    "late_next", "is_late",   # the next such node of its worker; whether it is among them
     "inputs", "outputs",
     "predecessors",      # table of (node, port), one an input
     "successors",        # table of (node, port), one an output
@@ -113,7 +117,9 @@ LANE_DTYPE = layout(
     "order", "total")    # table of the instances, and how many
 
 COLUMN_DTYPE = layout("values", "width", "offsets")
-WAITING_DTYPE = layout("first", "last", "messages", "rows")
+WAITING_DTYPE = layout(
+    "first", "last", "messages", "rows",
+    "in_loop")           # 1: a message can come back to the node it waits for
 TRACE_DTYPE = layout("events", "capacity", "count")
 LOG_DTYPE = layout(
     "mode",              # RECORD or REPEAT

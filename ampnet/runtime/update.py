@@ -13,6 +13,7 @@ import math
 from ..kernels import optimizers
 from .atomics import call_operation, load, load_acquire, store
 from .controller import RETIRED
+from .late import give_answers
 from .memory import helper, vector
 from .message import DONE, NOT_FINITE, TOO_LARGE, operation
 from .order import agree
@@ -120,6 +121,9 @@ def update(worker, node, batch, count):
     A node that renews its weights itself need not bring their gradients to memory before, unless their norm is wanted.
     """
     n, engine = NODE(node), WORKER(worker).engine
+    status = give_answers(worker, node)   # with the weights as they are
+    if status != DONE:
+        return status
     optimizer = ENGINE(engine).optimizer
     is_clipped = OPTIMIZER(optimizer).clip > 0
     if n.gathered == 0 or is_clipped or n.renew == 0:

@@ -22,6 +22,7 @@ from .atomics import (
     yield_core,
 )
 from .controller import all_retired, start_instance
+from .late import give_answers, next_late
 from .memory import LINE, helper, integers
 from .message import (
     BACKWARD,
@@ -36,7 +37,7 @@ from .message import (
     pass_back,
 )
 from .order import END, PAUSE, SERVE, START, is_repeating, peek, read, write
-from .policy import choose, ready_rows
+from .policy import choose, ready_rows, urgency
 from .queue import QUEUE_BYTES, pop, push, seems_empty
 from .records import ENGINE, ENGINE_DTYPE, LOG, NODE, TRACE, WAITING, WORKER, offset
 
@@ -96,7 +97,7 @@ def show_ready(worker, number):
     if waiting.messages > 0:
         first_rows = max(1, MESSAGE(waiting.first).rows)
         ready = ready_rows(waiting.rows, first_rows, e.max_batch if e.max_messages > 1 else first_rows)
-    store(w.lists + LINE * 2 * e.node_count + 8 * number, ready)
+    store(w.lists + LINE * 2 * e.node_count + 8 * number, urgency(ready, waiting.in_loop))
 
 
 @helper
@@ -199,10 +200,43 @@ def note(worker, number, start, count, rows, instance):
 
 
 @helper
+def next_list(worker, ready):
+    """The list to serve; 2 * node_count for answers that were put off; -1 when there is nothing to do."""
+    w = WORKER(worker)
+    node_count = ENGINE(w.engine).node_count
+    number = choose(ready, node_count)
+    if w.late != 0 and not (0 <= number < node_count and WAITING(w.lists + LINE * number).in_loop != 0):
+        return 2 * node_count
+    return number
+
+
+@helper
+def serve_late(worker):
+    """Give the answers that one node has put off."""
+    w = WORKER(worker)
+    node = next_late(worker)
+    n, start, instance, rows = NODE(node), 0, 0, 0
+    if n.late_first == 0:
+        return
+    copy_state(w.recent, n.late_first)
+    w.culprit = 0
+    if w.trace != 0:
+        start, instance, rows = nanoseconds(), np.int64(MESSAGE(n.late_first).state[0]), n.late_rows
+    status = give_answers(worker, node)
+    if status != DONE:
+        fail(worker, node, BACKWARD, status)
+    elif w.trace != 0:
+        note(worker, n.number, start, 0, rows, instance)
+
+
+@helper
 def serve(worker, number, updater):
     """Run one operation on what waits in a list, and the node's update when that is due."""
     w = WORKER(worker)
     e = ENGINE(w.engine)
+    if number == 2 * e.node_count:
+        serve_late(worker)
+        return
     backward = number < e.node_count
     node = load(e.nodes + 8 * (number if backward else number - e.node_count))
     n = NODE(node)
@@ -272,14 +306,13 @@ def rest(worker, turns, idle_since):
 def work(worker, ready, updater):
     """Do what there is to do, in the order in which it comes."""
     w = WORKER(worker)
-    e = ENGINE(w.engine)
     turns, idle_since = 0, 0
     while load_acquire(w.engine + STOP) == 0:
         delivered = empty_queues(worker) + empty_outbox(worker)
         if w.slot_count > 0:
             start(worker)
             continue
-        number = choose(ready, e.node_count)
+        number = next_list(worker, ready)
         if number >= 0:
             if turns > 0:
                 w.idle_nanoseconds += nanoseconds() - idle_since
@@ -331,7 +364,7 @@ def repeat(worker, ready, updater):
             continue
         empty_outbox(worker)   # which may read, too
         token = read(worker)
-        number = choose(ready, e.node_count) if token == SERVE else -1
+        number = next_list(worker, ready) if token == SERVE else -1
         if number >= 0:
             serve(worker, number, updater)
         elif token == START and w.slot_count > 0:

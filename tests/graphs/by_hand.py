@@ -53,19 +53,26 @@ class ByHand:
         self.alive = self.engine._begin(columns, np.arange(len(instances)), None, True, 1, 0, 7)
         self.node = next(n for n in graph.nodes if n.name == "node")
         self.record = self.engine.nodes[self.node.number].record
-        self.worker, self.batch = self.engine._worker(0), np.zeros(1, np.int64)
+        self.worker = self.engine._worker(0)
         for parameter in self.node.parameters.values():
             parameter.gradient[...] = 0
 
     def send(self, port, state, values, forward=True):
         """Give the node one message; returns what it sends: list of (port, forward, state, payload)."""
-        state = np.array([*state, *[0] * (8 - len(state))], np.int32)
-        values = np.ascontiguousarray(values, np.float32)
-        block = _make(self.worker, int(self.engine.workers[0]["blank"]), values, state, self.node.number, port, not forward)
-        self.batch[0] = block
+        return self.send_all([(port, state, values)], forward)
+
+    def send_all(self, messages, forward=True):
+        """The same for several messages, (port, state, values), in one call."""
+        batch = np.zeros(len(messages), np.int64)
+        for i, (port, state, values) in enumerate(messages):
+            state = np.array([*state, *[0] * (8 - len(state))], np.int32)
+            values, blank = np.ascontiguousarray(values, np.float32), int(self.engine.workers[0]["blank"])
+            batch[i] = _make(self.worker, blank, values, state, self.node.number, port, not forward)
         operation = self.node.forward if forward else self.node.backward
-        status = operation.ctypes(self.worker, self.record.ctypes.data, self.batch.ctypes.data, 1)
+        status = operation.ctypes(self.worker, self.record.ctypes.data, batch.ctypes.data, len(batch))
         assert status == 0, status
+        if not forward and self.node.late is not None:
+            assert self.node.late.ctypes(self.worker, self.record.ctypes.data, 0, 0) == 0
         return self._outbox()
 
     def _outbox(self):

@@ -169,12 +169,3 @@ def answer_port(worker, node, number, message, rows):
     """The gradient for an input, not filled yet; a receipt where it is not wanted."""
     port = PORT(AFFINE_NODE(node).ports + PORT_SIZE * number)
     return answer(worker, node, number, message, rows if port.wanted else 0, port.width if port.wanted else 0)
-
-
-@helper
-def add_bias_gradient(d, gradient):
-    """db += sum over rows of D's first columns, as many as there are biases."""
-    for r in range(d.shape[0]):
-        row = d[r]
-        for j in range(len(gradient)):
-            gradient[j] += row[j]

@@ -9,11 +9,13 @@ import numpy as np
 from ...errors import GraphError
 from ...kernels.gru import gru_backward, gru_forward
 from ...kernels.lstm import lstm_backward, lstm_forward
+from ...kernels.rows import copy_row, sum_rows_at
 from ...runtime.memory import record, vector
 from ...runtime.message import (
     DONE,
     MESSAGE,
     NO_ACTIVATION,
+    PAYLOAD,
     WRONG_SHAPE,
     answer,
     blame,
@@ -37,7 +39,6 @@ from .affine import (
     PORT,
     PORT_SIZE,
     SIZE,
-    add_bias_gradient,
     affine_node,
     answer_port,
     fill_maps,
@@ -193,17 +194,14 @@ def forward(worker, node, batch, count):
         total += MESSAGE(message).rows
     x_rows, y_rows = scratch(worker, 0, 2 * total + 1), scratch(worker, 1, 2 * total + 1)
     made = scratch(worker, 5, 2 * found + 1)
-    bias, at = vector(self.bias, self.gates), 0
+    at = 0
     for i in range(found):
         a, b = pairs[2 * i], pairs[2 * i + 1]
         rows = np.int64(MESSAGE(a).rows)
         block = new_block(worker, rows, self.block_width, a)
         made[2 * i], made[2 * i + 1] = block, emit(worker, node, 0, a, rows, self.out_width)
-        gates = payload(block)
         for r in range(rows):
-            row = gates[r]
-            for j in range(len(bias)):
-                row[j] = bias[j]
+            copy_row(self.bias, block + PAYLOAD + 4 * r * self.block_width, self.gates)
         for number in range(self.map_count):
             port = PORT(self.ports + PORT_SIZE * number)
             list_rows(x_rows, number * total + at, a if number == 0 else b)
@@ -244,7 +242,6 @@ def backward(worker, node, batch, count):
         total += MESSAGE(message).rows
     x_rows, d_rows = scratch(worker, 0, 2 * total + 1), scratch(worker, 1, 2 * total + 1)
     dx_rows = scratch(worker, 2, 2 * total + 1)
-    bias_gradient = vector(self.bias_gradient, self.gates)
     at, chain = 0, 0
     for message in messages(batch, count):
         m, a = MESSAGE(message), take(node, message)
@@ -264,7 +261,6 @@ def backward(worker, node, batch, count):
             lstm_backward(gates, 2, payload(a), payload(b), payload(message), payload(da), payload(db))
         else:
             lstm_backward(gates, self.kind, payload(b), payload(b), payload(message), payload(db), payload(db))
-        add_bias_gradient(gates, bias_gradient)
         for number in range(self.map_count):
             port = PORT(self.ports + PORT_SIZE * number)
             first = number * total + at
@@ -284,6 +280,7 @@ def backward(worker, node, batch, count):
         if PORT(self.ports + PORT_SIZE * number).wanted != 0:
             add = 1 if self.kind == GRU and number == 1 else 0   # d_h has its direct part already
             multiply_back(self.maps + SIZE * number, d_rows[first:], dx_rows[first:], total, add)
+    sum_rows_at(d_rows, total, vector(self.bias_gradient, self.gates))   # of the first input they are whole rows
     hold(worker, node, x_rows, d_rows, total, total)
     release_chain(worker, chain)
     return DONE

@@ -2,8 +2,9 @@
 
 The rows of all messages of a call are multiplied where they lie; results go straight into the next messages. Two parts are
 joined by the whole state and each is multiplied by its rows of W, as if they had been put side by side; a second part that is
-known to be zeros, as it came without columns, is left out. The weight gradient waits until a few dozen rows are there, or until
-the update, and is then one product an input.
+known to be zeros, as it came without columns, is left out. Of an RNN the first part of every step, a token's, is there from the
+start: a few such that wait are multiplied together, early, and their gradients late, once there are some (runtime/late.py). The
+weight gradient waits until a few dozen rows are there, or until the update, and is then one product an input.
 """
 
 import math
@@ -13,6 +14,8 @@ import numpy as np
 from ...errors import GraphError
 from ...kernels.activations import CODES, NONE, RELU, activate_backward, add_bias_activate
 from ...kernels.relu import bias_relu, bits_length, relu_backward
+from ...kernels.rows import sum_rows_at
+from ...runtime.late import give_or_remember, put_off, take_late
 from ...runtime.memory import helper, octet_matrix, record, vector
 from ...runtime.message import (
     DONE,
@@ -38,6 +41,7 @@ from ...runtime.message import (
     send,
     values,
 )
+from ...runtime.policy import ENOUGH
 from ...runtime.table import take
 from ..parameters import Parameter, uniform, zeros
 from . import affine, held
@@ -45,7 +49,6 @@ from .affine import (
     PORT,
     PORT_SIZE,
     SIZE,
-    add_bias_gradient,
     affine_node,
     answer_port,
     fill_maps,
@@ -58,6 +61,8 @@ from .affine import (
 from .held import hold
 from .joining import WAITING
 from .node import Node, positive, shape
+
+EARLY_ROWS = 24   # first parts are multiplied early as long as there are not more rows
 
 LINEAR_DTYPE = affine_node(
     "bias", "bias_gradient", "activation",
@@ -161,32 +166,59 @@ def finish(worker, node, first, second, result, training):
     send(worker, result)
 
 
+@helper
+def multiply_early(worker, node, parts, count, rows):
+    """Multiply first parts that wait for their second ones; each product, which becomes a result, hangs on its part."""
+    self = LINEAR(node)
+    x_rows, y_rows, at = scratch(worker, 0, rows + 1), scratch(worker, 1, rows + 1), 0
+    for i in range(count):
+        part = parts[i]
+        result = emit(worker, node, 0, part, MESSAGE(part).rows, self.out_width)
+        MESSAGE(result).version = self.version
+        MESSAGE(part).next = result
+        list_x(x_rows, at, part, self.zero_row)
+        at = list_rows(y_rows, at, result)
+    multiply(self.maps, x_rows, y_rows, rows, 0)
+
+
 @operation
 def forward(worker, node, batch, count):
     """Y = f(X W + b); keeps X, and of Y what the activation needs."""
     self, training = LINEAR(node), is_training(worker)
     firsts, seconds, found, total = scratch(worker, 4, count), scratch(worker, 5, count), 0, 0
+    parts, waiting, early = scratch(worker, 6, count), 0, 0
     for message in messages(batch, count):
         status, first, second = join_inputs(worker, node, message, training)
         if status == WAITING:
+            if MESSAGE(message).port == 0:
+                parts[waiting] = message
+                waiting += 1
+                early += MESSAGE(message).rows
             continue
         if status != DONE:
             return blame(worker, message, status)
         firsts[found], seconds[found] = first, second
         found += 1
         total += MESSAGE(message).rows
+    if waiting > 1 and early <= EARLY_ROWS:
+        multiply_early(worker, node, parts, waiting, early)
     x_rows, y_rows, results = scratch(worker, 0, 2 * total + 1), scratch(worker, 1, 2 * total + 1), scratch(worker, 2, count)
     rows, others = 0, 0   # others: rows of second parts that have columns
     for i in range(found):
         first, second = firsts[i], seconds[i]
-        result = emit(worker, node, 0, first, MESSAGE(first).rows, self.out_width)
+        result = MESSAGE(first).next
+        is_made = result != 0 and MESSAGE(result).version == self.version   # else the weights have changed since
+        if result == 0:
+            result = emit(worker, node, 0, first, MESSAGE(first).rows, self.out_width)
+        if not is_made:
+            list_x(x_rows, rows, first, self.zero_row)
+            rows = list_rows(y_rows, rows, result)
         results[i] = result
-        list_x(x_rows, rows, first, self.zero_row)
-        rows = list_rows(y_rows, rows, result)
         if second != first and MESSAGE(second).cols != 0:
             list_rows(x_rows, total + others, second)
             others = list_rows(y_rows, total + others, result) - total
-    multiply(self.maps, x_rows, y_rows, total, 0)
+    if rows > 0:
+        multiply(self.maps, x_rows, y_rows, rows, 0)
     if others > 0:
         multiply(self.maps + SIZE, x_rows[total:], y_rows[total:], others, 1)
     for i in range(found):
@@ -207,8 +239,8 @@ def backward(worker, node, batch, count):
     total = count_rows(batch, count)
     d_rows, dx_rows = scratch(worker, 0, 2 * total + 1), scratch(worker, 1, 2 * total + 1)
     x_rows = scratch(worker, 2, 2 * total + 1)
-    bias_gradient = vector(self.bias_gradient, self.out_width)
     at, others, chain = 0, 0, 0
+    can_wait = self.map_count == 2 and total < ENOUGH and PORT(self.ports).wanted != 0
     for message in messages(batch, count):
         m, first = MESSAGE(message), take(node, message)
         if first == 0 or MESSAGE(first).version == WAITING:
@@ -224,13 +256,13 @@ def backward(worker, node, batch, count):
             else:
                 activate_backward(self.activation, values(kept), values(message))
             release(worker, kept)
-        add_bias_gradient(payload(message), bias_gradient)
         note_staleness(node, first)
         list_rows(d_rows, at, message)
         list_x(x_rows, at, first, self.zero_row)
-        dx = answer_port(worker, node, 0, message, rows)
-        list_rows(dx_rows, at, dx)   # a receipt has none
-        send(worker, dx)
+        if not can_wait:
+            dx = answer_port(worker, node, 0, message, rows)
+            list_rows(dx_rows, at, dx)   # a receipt has none
+            send(worker, dx)
         if second != first:
             list_x(x_rows, total + at, second, self.zero_row)
             is_wanted = MESSAGE(second).cols != 0
@@ -240,18 +272,39 @@ def backward(worker, node, batch, count):
                 others = list_rows(d_rows, total + others, message) - total
             send(worker, dx)
         at += rows
-        MESSAGE(second).next = message
-        m.next = chain
+        if can_wait:
+            put_off(node, message)
+            MESSAGE(second).next = chain
+        else:
+            MESSAGE(second).next = message
+            m.next = chain
         chain = first
-    if PORT(self.ports).wanted != 0:
+    if PORT(self.ports).wanted != 0 and not can_wait:
         multiply_back(self.maps, d_rows, dx_rows, total, 0)
     if others > 0 and PORT(self.ports + PORT_SIZE).wanted != 0:
         multiply_back(self.maps + SIZE, d_rows[total:], dx_rows[total:], others, 0)
+    sum_rows_at(d_rows, total, vector(self.bias_gradient, self.out_width))
     hold(worker, node, x_rows, d_rows, 0, total)
+    release_chain(worker, chain)
+    return give_or_remember(worker, node) if can_wait else DONE
+
+
+@operation
+def late(worker, node, batch, count):
+    """dX of first parts: of an RNN those of its tokens, for which no step waits as it does for dh."""
+    chain, rows = take_late(node)
+    d_rows, dx_rows, at, message = scratch(worker, 0, rows + 1), scratch(worker, 1, rows + 1), 0, chain
+    while message != 0:
+        dx = answer_port(worker, node, 0, message, np.int64(MESSAGE(message).rows))
+        list_rows(dx_rows, at, dx)
+        at = list_rows(d_rows, at, message)
+        send(worker, dx)
+        message = MESSAGE(message).next
+    multiply_back(LINEAR(node).maps, d_rows, dx_rows, rows, 0)
     release_chain(worker, chain)
     return DONE
 
 
-Linear.forward, Linear.backward, Linear.settle = forward, backward, held.settle
+Linear.forward, Linear.backward, Linear.settle, Linear.late = forward, backward, held.settle, late
 Linear.renew, Linear.refresh = held.renew, held.refresh
 Linear.helpers = affine.HELPERS

@@ -43,14 +43,14 @@ class Node:
     """Base of all node kinds.
 
     Class attributes: `dtype`, the node's record (`node_dtype` adds fields to the common ones); `forward`, `backward`,
-    `settle`, `refresh`, `renew`, compiled operations; `helpers`, further ones, which these call by address; `immediate`: is
-    called on arrival, message by message; `roaming`: has no memory, so it runs wherever a message is; `transparent`: in
-    evaluation receipts pass it by (one input, one output, nothing kept); `passes_on`: sends the messages it gets on, as they
-    are but for their state; `takes_empty`: knows that a payload without columns stands for zeros.
+    `settle`, `refresh`, `renew`, `late`, compiled operations; `helpers`, further ones, which these call by address;
+    `immediate`: is called on arrival, message by message; `roaming`: has no memory, so it runs wherever a message is;
+    `transparent`: in evaluation receipts pass it by (one input, one output, nothing kept); `passes_on`: sends the messages it
+    gets on, as they are but for their state; `takes_empty`: knows that a payload without columns stands for zeros.
     """
 
     dtype = NODE_DTYPE
-    forward = backward = settle = refresh = renew = None
+    forward = backward = settle = refresh = renew = late = None
     helpers = ()
     immediate = roaming = transparent = is_source = is_loss = passes_on = takes_empty = False
     input_count = 1   # None: any number
@@ -155,7 +155,7 @@ class Node:
     @property
     def operations(self):
         """All its compiled operations."""
-        own = (self.forward, self.backward, self.settle, self.refresh, self.renew)
+        own = (self.forward, self.backward, self.settle, self.refresh, self.renew, self.late)
         return [operation for operation in (*self.helpers, *own) if operation is not None]
 
     @property
