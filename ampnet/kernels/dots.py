@@ -50,6 +50,43 @@ def _add_across(emit, vectors):
     return total if count == LANES else merge(total, total, even[:count], odd[:count])
 
 
+def _sums(emit, d_rows, w_rows, whole, length):
+    """A vector of partial sums for each row of D and row of W, that of D varying last."""
+    builder, start = emit.builder, emit.builder.block
+    head, body, end, rest, finish = map(builder.append_basic_block, ("head", "body", "end", "rest", "finish"))
+
+    def add(sums, cut):
+        left, new = [emit.load(emit.element(row, k), cut) for row in d_rows], list(sums)
+        for g, row in enumerate(w_rows):   # a row at a time: registers are few
+            right = emit.load(emit.element(row, k), cut)
+            for n in range(g, len(sums), len(w_rows)):
+                new[n] = emit.fma(left[n // len(w_rows)], right, sums[n])
+        return new
+
+    builder.branch(head)
+    builder.position_at_end(head)
+    k, sums = builder.phi(I64), [builder.phi(VECTOR) for _ in range(len(d_rows) * len(w_rows))]
+    builder.cbranch(builder.icmp_signed("<", k, whole), body, end)
+    builder.position_at_end(body)
+    more, following = add(sums, False), builder.add(k, ir.Constant(I64, LANES))
+    builder.branch(head)
+    for phi, first, again in [(k, ir.Constant(I64, 0), following),
+                              *((total, zeros(VECTOR), value) for total, value in zip(sums, more, strict=True))]:
+        phi.add_incoming(first, start)
+        phi.add_incoming(again, body)
+    builder.position_at_end(end)
+    builder.cbranch(builder.icmp_signed("<", k, length), rest, finish)
+    builder.position_at_end(rest)
+    more = add(sums, True)
+    builder.branch(finish)
+    builder.position_at_end(finish)
+    complete = [builder.phi(VECTOR) for _ in sums]
+    for phi, total, value in zip(complete, sums, more, strict=True):
+        phi.add_incoming(total, end)
+        phi.add_incoming(value, rest)
+    return complete
+
+
 def _dot_tile(choices, group):
     """dX[r:r+count, i:i+height] (+)= D[r:r+count] W[i:i+height]^T.
 
@@ -73,40 +110,9 @@ def _dot_tile(choices, group):
 
             def emit_rows(rows):
                 d_rows = [emit.pointer(emit.address_at(d, ir.Constant(I64, r))) for r in range(rows)]
-                start = builder.block
-                head, body, end, rest, finish = map(builder.append_basic_block, ("head", "body", "end", "rest", "finish"))
-
-                def add(sums, cut):
-                    left, new = [emit.load(emit.element(row, k), cut) for row in d_rows], list(sums)
-                    for g, row in enumerate(w_rows):   # a row at a time: registers are few
-                        right = emit.load(emit.element(row, k), cut)
-                        for n in range(g, len(sums), group):
-                            new[n] = emit.fma(left[n // group], right, sums[n])
-                    return new
-
-                builder.branch(head)
-                builder.position_at_end(head)
-                k, sums = builder.phi(I64), [builder.phi(VECTOR) for _ in range(rows * group)]
-                builder.cbranch(builder.icmp_signed("<", k, whole), body, end)
-                builder.position_at_end(body)
-                more, following = add(sums, False), builder.add(k, ir.Constant(I64, LANES))
-                builder.branch(head)
-                for phi, first, again in [(k, ir.Constant(I64, 0), following),
-                                          *((total, zeros(VECTOR), value) for total, value in zip(sums, more, strict=True))]:
-                    phi.add_incoming(first, start)
-                    phi.add_incoming(again, body)
-                builder.position_at_end(end)
-                builder.cbranch(builder.icmp_signed("<", k, length), rest, finish)
-                builder.position_at_end(rest)
-                more = add(sums, True)
-                builder.branch(finish)
-                builder.position_at_end(finish)
-                complete = [builder.phi(VECTOR) for _ in sums]
-                for phi, total, value in zip(complete, sums, more, strict=True):
-                    phi.add_incoming(total, end)
-                    phi.add_incoming(value, rest)
+                sums = _sums(emit, d_rows, w_rows, whole, length)
                 for r in range(rows):
-                    total = _add_across(emit, complete[r * group:(r + 1) * group])
+                    total = _add_across(emit, sums[r * group:(r + 1) * group])
                     edge = Emitter(builder, height, total.type)
                     at = emit.element(emit.pointer(emit.address_at(dx, ir.Constant(I64, r))), column)
                     before = builder.select(builder.icmp_signed("!=", accumulate, ir.Constant(I64, 0)),

@@ -10,8 +10,6 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ..errors import DivergenceError, OperationError
 from . import message as m
@@ -19,6 +17,7 @@ from .blocks import HEAP_DTYPE
 from .cleanup import clear_node, clear_worker
 from .crew import Crew
 from .logs import OrderLogs
+from .loops import in_loops
 from .memory import LINE, allocate
 from .queue import QUEUE_BYTES, QUEUE_DTYPE
 from .records import (
@@ -114,15 +113,6 @@ class _Memory:
         return self.address(allocate(np.int64, max(1, count)))
 
 
-def _in_loops(nodes):
-    """For each node whether a message can come back to it."""
-    after = [[number for number, _ in node.successors] for node in nodes]
-    count = len(nodes)
-    places = np.repeat(np.arange(count), [len(a) for a in after]), np.concatenate(after).astype(int)
-    _, part = connected_components(coo_array((np.ones(len(places[0])), places), (count, count)), connection="strong")
-    return np.bincount(part)[part] > 1
-
-
 class Engine:
     """Runs instances through nodes on workers.
 
@@ -166,7 +156,7 @@ class Engine:
     def _wire_nodes(self):
         first_input, first_output = 0, self.inputs
         self.delays = np.zeros((len(self.nodes), DELAYS), np.int64)
-        self.in_loop = _in_loops(self.nodes)
+        self.in_loop = in_loops([[number for number, _ in node.successors] for node in self.nodes])
         for number, node in enumerate(self.nodes):
             r = node.record
             r["number"], r["delays"] = number, self.delays[number].ctypes.data

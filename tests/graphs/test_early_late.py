@@ -5,7 +5,7 @@ import pytest
 
 from ampnet.datasets import Column, Instances
 from ampnet.graphs import Graph, Linear, Machine, SquaredError, rnn
-from ampnet.runtime.engine import NodeSpec, _in_loops
+from ampnet.runtime.loops import in_loops
 from ampnet.testing import check_drained
 from tests.graphs.by_hand import ByHand
 from tests.graphs.helpers import assert_equals_reference, sequences
@@ -97,12 +97,8 @@ def test_what_was_multiplied_early_is_of_the_weights_of_now(is_updated):
 
 
 def test_nodes_in_loops():
-    def spec(*after):
-        return NodeSpec("", None, [], [(number, 0) for number in after])
-
-    assert list(_in_loops([spec(1), spec(2), spec(1, 3), spec()])) == [False, True, True, False]
-    assert list(_in_loops([spec(1), spec()])) == [False, False]
+    assert list(in_loops([[1], [2], [1, 3], []])) == [False, True, True, False]
+    assert list(in_loops([[1], []])) == [False, False]
     graph = network()
-    nodes = [spec(*(o.target[0].number for o in node.outputs)) for node in graph.nodes]
-    inside = {node.name for node, is_in in zip(graph.nodes, _in_loops(nodes), strict=True) if is_in}
-    assert inside == {"loop", "cell", "has_next", "next"}
+    found = in_loops([[output.target[0].number for output in node.outputs] for node in graph.nodes])
+    assert {node.name for node, is_in in zip(graph.nodes, found, strict=True) if is_in} == {"loop", "cell", "has_next", "next"}
