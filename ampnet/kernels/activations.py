@@ -7,11 +7,10 @@ argument of exp exact; and Numba hands a caller's flags down to a callee that se
 spoil exp, and the cache would keep it.
 """
 
-import math
-
 import numpy as np
 
 from .compile import exact_kernel
+from .elements import scalar
 from .rows import add_row
 
 NONE, RELU, TANH, SIGMOID = 0, 1, 2, 3
@@ -27,58 +26,47 @@ EXP_TERMS = tuple(map(np.float32, (1.9875691500e-4, 1.3981999507e-3, 8.333451907
 ROUND = np.float32(1.5 * 2**23 + 127)  # x + ROUND has x, rounded, plus the bias of an exponent in its lowest bits
 
 
-@exact_kernel
 def _reduce(x):
     """n + ROUND and e^r - 1 for x = n ln 2 + r, |r| <= ln 2 / 2, by the polynomial of Cephes' expf (Moshier)."""
     shifted = x * LOG2_E + ROUND
     n = shifted - ROUND
     r = (x - n * LN2_HIGH) - n * LN2_LOW
-    p = EXP_TERMS[0]
-    p = p * r + EXP_TERMS[1]
-    p = p * r + EXP_TERMS[2]
-    p = p * r + EXP_TERMS[3]
-    p = p * r + EXP_TERMS[4]
-    p = p * r + EXP_TERMS[5]
+    p = r * EXP_TERMS[0] + EXP_TERMS[1]
+    for term in EXP_TERMS[2:]:
+        p = p * r + term
     return shifted, p * (r * r) + r
 
 
-@exact_kernel
 def _power_of_two(shifted):
-    """2^n for n + ROUND, n in [-127, 128], the ends being 0 and infinity: the low bits become the exponent."""
-    return np.int32(np.float32(shifted).view(np.int32) << np.int32(23)).view(np.float32)
+    """2^n for n + ROUND, n in [-127, 128], the ends being 0 and infinity."""
+    return shifted.low_bits_as_exponent()
 
 
-@exact_kernel
-def exp32(x):
+def exp(x):
     """e^x in float32, within 1 ulp.
 
     2^n is multiplied in two halves, as n may be 128 or below -126, where 2^n has no float32 of its own.
     """
-    y = LARGEST if x > LARGEST else x
-    y = SMALLEST if y < SMALLEST else y
-    shifted, p = _reduce(y)
-    half = np.floor((shifted - ROUND) * HALF)
+    shifted, p = _reduce(x.at_most(LARGEST).at_least(SMALLEST))
+    half = ((shifted - ROUND) * HALF).floor()
     return (p + ONE) * _power_of_two(half + ROUND) * _power_of_two(shifted - half)
 
 
-@exact_kernel
-def sigmoid32(x):
+def sigmoid(x):
     """1 / (1 + e^-x), within 3 ulp; 0 below x = -88.4, where 2^n is infinite in float32."""
-    y = LARGEST if -x > LARGEST else -x
-    y = -SIGMOID_LARGEST if y < -SIGMOID_LARGEST else y
-    shifted, p = _reduce(y)
+    shifted, p = _reduce((ZERO - x).at_most(LARGEST).at_least(-SIGMOID_LARGEST))
     return ONE / (ONE + (p + ONE) * _power_of_two(shifted))
 
 
-@exact_kernel
-def tanh32(x):
+def tanh(x):
     """tanh x = (e^2|x| - 1) / (e^2|x| + 1) with the sign of x, within 3 ulp; e^r - 1 keeps small results exact."""
-    y = abs(x + x)
-    y = TANH_LARGEST if y > TANH_LARGEST else y
-    shifted, p = _reduce(y)
+    shifted, p = _reduce(abs(x + x).at_most(TANH_LARGEST))
     scale = _power_of_two(shifted)
     less_one = p * scale + (scale - ONE)
-    return math.copysign(less_one / (less_one + TWO), x)
+    return (less_one / (less_one + TWO)).with_sign_of(x)
+
+
+exp32, sigmoid32, tanh32 = map(scalar, (exp, sigmoid, tanh))
 
 
 @exact_kernel

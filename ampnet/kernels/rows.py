@@ -6,16 +6,18 @@ from numba import types
 from numba.extending import intrinsic
 
 from .compile import kernel
-from .tiles import I64, LANES, VECTOR, Emitter
+from .tiles import F32, I64, LANES, PIECES, VECTOR, Emitter
 
 UNROLLED = 4   # vectors of a row that are copied or added one after the other, where there are so many;
 SUMMED = 8     # that are summed at a time
 
 
 def _along(builder, width, body):
-    """body(emit, k, cut) for every vector of a row of `width` elements: k is where it starts, the last one may be cut."""
-    emit = Emitter(builder, builder.and_(width, ir.Constant(I64, LANES - 1)))
-    k = ir.Constant(I64, 0)
+    """body(emit, k, kind) for all of a row of `width` elements, piece by piece: where it starts, and its type.
+
+    Not even masked off may a piece reach into the next row: reading that would wait until it is stored.
+    """
+    emit, k = Emitter(builder), ir.Constant(I64, 0)
     for vectors in (UNROLLED, 1):
         step, start = vectors * LANES, builder.block
         head, inside, after = map(builder.append_basic_block, ("head", "inside", "after"))
@@ -27,13 +29,16 @@ def _along(builder, width, body):
         builder.cbranch(builder.icmp_signed("<=", following, width), inside, after)
         builder.position_at_end(inside)
         for v in range(vectors):
-            body(emit, builder.add(at, ir.Constant(I64, LANES * v)), False)
+            body(emit, builder.add(at, ir.Constant(I64, LANES * v)), VECTOR)
         at.add_incoming(following, inside)
         builder.branch(head)
         builder.position_at_end(after)
         k = at
-    with builder.if_then(builder.icmp_signed("<", k, width)):
-        body(emit, k, True)
+    for lanes in PIECES[1:]:
+        part = builder.and_(width, ir.Constant(I64, lanes))
+        with builder.if_then(builder.icmp_signed("!=", part, ir.Constant(I64, 0))):
+            body(emit, k, ir.VectorType(F32, lanes))
+        k = builder.add(k, part)
 
 
 def _row_operation(adds):
@@ -44,10 +49,10 @@ def _row_operation(adds):
         def generate(context, builder, signature, arguments):
             source, target, width = arguments
 
-            def body(emit, k, cut):
+            def body(emit, k, kind):
                 at = emit.element(emit.pointer(target), k)
-                value = emit.load(emit.element(emit.pointer(source), k), cut)
-                emit.store(builder.fadd(emit.load(at, cut), value) if adds else value, at, cut)
+                value = emit.load(emit.element(emit.pointer(source), k), kind=kind)
+                emit.store(builder.fadd(emit.load(at, kind=kind), value) if adds else value, at)
 
             _along(builder, width, body)
             return context.get_dummy_value()

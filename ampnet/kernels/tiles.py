@@ -79,7 +79,12 @@ class Emitter:
                 b.module, ir.FunctionType(ir.VoidType(), [kind, kind.as_pointer(), I32, self.mask.type]),
                 f"llvm.masked.store.v{kind.count}f32.p0")
             b.call(function, [value, b.bitcast(pointer, kind.as_pointer()), ir.Constant(I32, 4), self.mask])
-            return
+        else:
+            self.store_in_pieces(value, pointer)
+
+    def store_in_pieces(self, value, pointer):
+        """A vector that is cut, without touching what lies behind it: reading that again would wait for a masked store."""
+        b = self.builder
         for lanes in (lanes for lanes in PIECES if lanes <= value.type.count):
             piece, rest = self._halves(value, lanes)
             part = b.and_(self.width, ir.Constant(I64, lanes))
