@@ -110,7 +110,7 @@ def test_interrupted_and_started_again(tmp_path, number, code, jobs):
     _, errors = again.communicate(timeout=120)
     assert again.returncode == 0, errors
     done = [json.loads(path.read_text())["resumed"] for path in sorted(tmp_path.glob(f"runs/*/{DONE}"))]
-    assert sorted(done) == [False, False, True]
+    assert len(done) == 3 and 1 <= sum(done) <= jobs   # as many as were under way
     for path in tmp_path.glob(f"runs/*/{METRICS}"):
         assert [json.loads(line)["epoch"] for line in lines(path)] == list(range(1, 13))
     assert Path(tmp_path, "README.md").is_file()
