@@ -5,14 +5,11 @@ all a tile of G needs is one stretch of either. Where they were, every step of i
 pages of their own.
 """
 
-import math
-
 import numpy as np
 
-from .compile import exact_kernel, kernel, kernel_part
+from .compile import kernel, kernel_part
 from .gemm import row_addresses
-from .optimizers import squared_norm
-from .rows import copy_row
+from .rows import copy_row, is_finite_row
 from .tiles import D_COLUMNS, LANES, LINES, SHORT, X_COLUMNS, copy_elements, outer_tile, prefetch
 
 ROWS = 128
@@ -65,18 +62,17 @@ def put_d(rows, count, width, panels, at):
 
 
 @kernel_part
-def _squares(panels, rows, columns, size):
-    """Sum of squares over the first rows; what a last panel has beyond the width is 0."""
-    total = 0.0
+def _are_finite(panels, rows, columns, size):
+    start, is_finite = np.int64(panels.ctypes.data), 1
     for at in range(0, len(panels), size):
-        total += squared_norm(panels[at:at + rows * columns])
-    return total
+        is_finite &= is_finite_row(start + 4 * at, rows * columns)
+    return is_finite != 0
 
 
-@exact_kernel   # were sums reassociated here, s - s, which shows whether s is finite, would be 0
+@kernel
 def are_finite(x, d, rows):
     """Whether the first `rows` rows of panels are; x, d: all their elements, `x_size` and `d_size` of them."""
-    return math.isfinite(_squares(x, rows, X_COLUMNS, X_PANEL) + _squares(d, rows, D_COLUMNS, D_PANEL))
+    return _are_finite(x, rows, X_COLUMNS, X_PANEL) and _are_finite(d, rows, D_COLUMNS, D_PANEL)
 
 
 @kernel

@@ -1,12 +1,13 @@
-"""Rows copied, added and summed as vectors to their last element: of narrow rows LLVM's own loops would do most one by one."""
+"""Rows copied, added, summed and looked at as vectors to the last element: LLVM would do most of a narrow row one by one."""
 
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .compile import kernel
-from .tiles import F32, I64, LANES, PIECES, VECTOR, Emitter
+from .tiles import F32, I64, LANES, PIECES, VECTOR, Emitter, zeros
 
 UNROLLED = 4   # vectors of a row that are copied or added one after the other, where there are so many;
 SUMMED = 8     # that are summed at a time
@@ -63,6 +64,30 @@ def _row_operation(adds):
 
 
 copy_row, add_row = _row_operation(adds=False), _row_operation(adds=True)
+
+
+@intrinsic
+def is_finite_row(context, source, width):
+    """1 if all elements are finite, else 0: these times 0 are NaN, and then so is a sum."""
+
+    def generate(context, builder, signature, arguments):
+        source, width = arguments
+        emit = Emitter(builder, builder.and_(width, ir.Constant(I64, LANES - 1)))
+        whole = builder.and_(width, ir.Constant(I64, -LANES))
+        total = cgutils.alloca_once_value(builder, zeros(VECTOR))
+
+        def add(k, cut):
+            value = emit.load(emit.element(emit.pointer(source), k), cut)
+            builder.store(emit.fma(value, zeros(VECTOR), builder.load(total)), total)
+
+        with cgutils.for_range_slice(builder, ir.Constant(I64, 0), whole, ir.Constant(I64, LANES), inc=True) as (k, _):
+            add(k, False)
+        add(whole, True)
+        total = builder.load(total)
+        lanes = builder.bitcast(builder.fcmp_unordered("uno", total, total), ir.IntType(LANES))
+        return builder.zext(builder.icmp_signed("==", lanes, ir.Constant(ir.IntType(LANES), 0)), I64)
+
+    return types.int64(types.int64, types.int64), generate
 
 
 def _sum_tile(vectors, cut):

@@ -22,6 +22,21 @@ def add_row(source, target, width):
     kernels.add_row(source.ctypes.data, target.ctypes.data, width)
 
 
+@njit
+def is_finite_row(source, width):
+    return kernels.is_finite_row(source.ctypes.data, width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_is_not_finite_is_seen_as_far_as_a_row_goes(width):
+    values = np.full(width + 1, 3e38, np.float32)
+    for at in range(width + 1):
+        for value in (np.nan, np.inf, -np.inf):
+            values[at] = value
+            assert is_finite_row(values, width) == (at == width)
+            values[at] = -3e38
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_row_is_copied_and_added(width):
     rng = np.random.default_rng(width)
