@@ -5,7 +5,7 @@ import numpy as np
 from ...errors import DataError, GraphError
 from ...kernels.gather_scatter import add_rows, pick_rows
 from ...runtime.atomics import load
-from ...runtime.memory import allocate, helper, record
+from ...runtime.memory import LINE, allocate, helper, record, vector
 from ...runtime.message import (
     DONE,
     MESSAGE,
@@ -27,7 +27,7 @@ from ...runtime.message import (
     send,
     values,
 )
-from ...runtime.records import node_dtype
+from ...runtime.records import COLUMN, ENGINE, WORKER, node_dtype
 from .joining import gather_part
 from .node import Node, shape
 
@@ -127,10 +127,18 @@ def index_of(worker, node, number, place, message, table):
     """Row numbers of a message's instance, from place `place` of the rows of index column `number`, in a scratch table."""
     column = load(INDEX(node).index_columns + 8 * number)
     first, count = instance_rows_of(worker, column, message)
-    rows = scratch(worker, table, count + 1)
+    rows = scratch(worker, table, count + 1)[:count]
+    engine = ENGINE(WORKER(worker).engine)
+    if engine.row_index != 0:
+        for i in range(count):
+            rows[i] = int(column_row_of(worker, column, first + i)[place])
+        return rows
+    data = COLUMN(engine.columns + LINE * column)   # once: it would be read again after every number that is written
+    width = data.width
+    numbers = vector(data.values + 4 * (first * width + place), count * width)
     for i in range(count):
-        rows[i] = int(column_row_of(worker, column, first + i)[place])
-    return rows[:count]
+        rows[i] = int(numbers[i * width])
+    return rows
 
 
 @helper
