@@ -15,13 +15,21 @@ from .gemm import FAR_WEIGHT_BYTES
 from .tiles import I32, I64, LANES, VECTOR, Emitter, switch, zeros
 
 GROUP = LANES // 2   # rows of W in a tile
-LONG = 128           # from so many columns of W on adding across is paid for; and if W is far
+LONG = 256           # from so many columns of W on adding across costs nothing,
+MIDDLING = 128       # and from so many on less than a transposed copy,
+FEW_ROWS = 12        # if the rows are fewer
 
 
 @kernel_part
 def is_straight(inner, outer):
-    """Whether products with the transpose of an inner x outer matrix are made straight from it."""
+    """Whether products with the transpose of an inner x outer matrix are all made straight from it."""
     return outer >= LONG or 4 * inner * outer >= FAR_WEIGHT_BYTES
+
+
+@kernel_part
+def is_straight_for(rows, inner, outer):
+    """Whether that of so many rows is."""
+    return is_straight(inner, outer) or (outer >= MIDDLING and rows < FEW_ROWS)
 
 
 def _add_across(emit, vectors):

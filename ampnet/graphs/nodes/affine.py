@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ...kernels.dots import is_straight, product_turned
+from ...kernels.dots import is_straight, is_straight_for, product_turned
 from ...kernels.gemm import FEW, is_far, product, transpose
 from ...kernels.outer import d_size, x_size
 from ...kernels.panels import PACK_ROWS, pack, panels_size, product_packing, product_panels
@@ -25,6 +25,7 @@ AFFINE_DTYPE = layout(
     "held_x", "held_d",    # rows put aside for the weight gradient, in panels
     "has_gradient",        # whether `gradient` may be other than 0
     "panels_age", "transposed_age",   # of either copy: FRESH, STALE or, of panels, ASKED_FOR
+    "is_used",             # whether the transposed copy was of use since the last update
     "product", "product_back")   # operations: nodes call them by address, so that they are compiled once, not in each
 AFFINE = record(AFFINE_DTYPE)
 # How old a copy is: as the weights; older; older, and a call with many rows did without it: at the next one it is renewed.
@@ -136,13 +137,14 @@ def product_back_of(affine, d_rows, dx_rows, count):
     """dX (+)= D W^T, likewise."""
     a, rows = AFFINE(affine), count >> 1
     d, dx, w = integers(d_rows, rows), integers(dx_rows, rows), matrix(a.weight, a.inputs, a.outputs)
-    if is_straight(a.inputs, a.outputs):
+    if is_straight_for(rows, a.inputs, a.outputs):
         product_turned(d, w, dx, rows, count & 1)
         return DONE
     turned = matrix(a.transposed, a.outputs, a.inputs)
     if a.transposed_age != FRESH:
         transpose(w, turned)
         a.transposed_age = FRESH
+    a.is_used = 1
     product(d, turned, dx, rows, count & 1)
     return DONE
 

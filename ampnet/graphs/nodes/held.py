@@ -11,7 +11,6 @@ import math
 import numpy as np
 
 from ...kernels import optimizers
-from ...kernels.dots import is_straight
 from ...kernels.gemm import transpose_block
 from ...kernels.outer import D_COLUMNS, ROWS, are_finite, d_length, outer_block, outer_product, put_d, put_x, scale_d, x_length
 from ...runtime.atomics import call_operation
@@ -62,9 +61,9 @@ def settle(worker, node, batch, count):
 
 @helper
 def _copy_block(affine, first, last, left, right):
-    """Renew the transposed copy of W[first:last, left:right], if there is one."""
+    """Renew the transposed copy of W[first:last, left:right], if it is of use."""
     a = AFFINE(affine)
-    if not is_straight(a.inputs, a.outputs):
+    if a.is_used != 0:
         transpose_block(a.weight + 4 * (first * a.outputs + left), a.outputs, a.transposed + 4 * (left * a.inputs + first),
                         a.inputs, last - first, right - left)
 
@@ -137,7 +136,8 @@ def renew(worker, node, parameter, rows):
                         return status
                 _copy_block(affine, first, last, left, right)
         a.has_gradient = 0
-        a.panels_age, a.transposed_age = STALE, FRESH
+        a.panels_age, a.transposed_age = STALE, FRESH if a.is_used != 0 else STALE
+        a.is_used = 0
     return found
 
 
