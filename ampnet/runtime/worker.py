@@ -186,6 +186,7 @@ def note(worker, number, start, count, rows, instance):
     """Write an operation into the trace, a ring that overwrites its oldest events.
 
     number: of the waiting list; 2 * node_count + node for an update, which has as many messages as gradients were gathered.
+    Answers given late are one of the node's backward list that has rows, but no messages: these were of the call before.
     """
     w = WORKER(worker)
     t = TRACE(w.trace)
