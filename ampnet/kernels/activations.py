@@ -2,9 +2,8 @@
 
 All work in place on float32 arrays, as loops that LLVM vectorises. A NaN stays a NaN.
 
-Everything here is compiled without reassociation, the loops too: it would merge the two parts of ln 2 that keep the
-argument of exp exact; and Numba hands a caller's flags down to a callee that sets none, so that a fast-math loop would
-spoil exp, and the cache would keep it.
+Nothing here may be reassociated, which would merge the two parts of ln 2 that keep the argument of exp exact: formulas name
+the flags of their own operations (elements.py), and loops are compiled without.
 """
 
 import numpy as np

@@ -20,21 +20,12 @@ def _along(builder, width, body):
     """
     emit, k = Emitter(builder), ir.Constant(I64, 0)
     for vectors in (UNROLLED, 1):
-        step, start = vectors * LANES, builder.block
-        head, inside, after = map(builder.append_basic_block, ("head", "inside", "after"))
-        builder.branch(head)
-        builder.position_at_end(head)
-        at = builder.phi(I64)
-        at.add_incoming(k, start)
-        following = builder.add(at, ir.Constant(I64, step))
-        builder.cbranch(builder.icmp_signed("<=", following, width), inside, after)
-        builder.position_at_end(inside)
-        for v in range(vectors):
-            body(emit, builder.add(at, ir.Constant(I64, LANES * v)), VECTOR)
-        at.add_incoming(following, inside)
-        builder.branch(head)
-        builder.position_at_end(after)
-        k = at
+        step = vectors * LANES
+        end = builder.and_(width, ir.Constant(I64, -step))
+        with cgutils.for_range_slice(builder, k, end, ir.Constant(I64, step), inc=True) as (at, _):
+            for v in range(vectors):
+                body(emit, builder.add(at, ir.Constant(I64, LANES * v)), VECTOR)
+        k = end
     for lanes in PIECES[1:]:
         part = builder.and_(width, ir.Constant(I64, lanes))
         with builder.if_then(builder.icmp_signed("!=", part, ir.Constant(I64, 0))):

@@ -53,7 +53,6 @@ def test_an_update_leaves_no_answer_for_other_weights():
     """The cell updates itself after every gradient, the others never: each token's answer is of the weights before."""
     graph, data = network(), lists([4])
     values = {name: p.value.astype(float) for name, p in graph.named_parameters().items()}
-    machine = Machine(graph)
     node_called(graph, "cell").min_update_frequency = 1
     machine = Machine(graph)
     machine.optimizer("sgd", RATE)

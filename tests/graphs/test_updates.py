@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from ampnet.datasets import Column, Instances
 from ampnet.graphs import Graph, Machine
 from ampnet.graphs.nodes import Bcast, Linear, SquaredError
 from ampnet.testing import Reference, check_drained
 from tests import naive
-from tests.graphs.helpers import sequences
+from tests.graphs.helpers import ragged, sequences
 from tests.naive import distance
 
 GATHERED, UPDATES, RATE = 3, 4, 0.02
@@ -76,3 +77,34 @@ def test_weights_written_between_runs_are_used(longest):
             expected = Machine(graph).run(instances, training=training, max_active_keys=1)
             assert np.array_equal(run.loss, expected.loss)
             machine.forget()
+
+
+def test_a_transposed_copy_is_of_the_weights_of_now():
+    """128 columns: many rows are multiplied by a copy, few straight by the weights; updates between any two of them."""
+    lengths = [20, 3, 20, 20, 3, 3, 20, 1, 12, 11]
+    rng = np.random.default_rng(0)
+    data = Instances({"x": ragged(rng, lengths, 4, "x"), "target": ragged(rng, lengths, 128, "target")})
+    graph = Graph()
+    before, node = Linear(4, 5, name="before"), Linear(5, 128, name="node")
+    SquaredError("target")(node(before(graph.matrix("x", 4))))
+    graph.initialise(1)
+    weights, rate = graph.named_parameters(), 0.5
+    start, expected = weights["node.weight"].value.copy(), np.zeros((4, 5))
+    for i in range(len(lengths)):   # the reference, an instance at a time, with steps of our own
+        one = Instances({name: Column(data[name][i], np.array([0, lengths[i]]), name) for name in ("x", "target")})
+        gradients = Reference(graph).run(one).gradients
+        expected += gradients["before.weight"]
+        weights["node.weight"].value -= rate * gradients["node.weight"]
+        weights["node.bias"].value -= rate * gradients["node.bias"]
+    stepped = weights["node.weight"].value.copy()
+    weights["node.weight"].value[...] = start
+    weights["node.bias"].value[...] = 0
+    node.min_update_frequency = 1
+    machine = Machine(graph)
+    machine.optimizer("sgd", rate)
+    weights["before.weight"].gradient[...] = 0
+    check_drained(machine, machine.run(data, max_active_keys=1))
+    machine.engine.nodes[before.number].record["gathered"] = 0
+    machine.gather_held()
+    assert distance(weights["node.weight"].value, stepped) < 1e-5 and distance(start, stepped) > 1e-3
+    assert distance(weights["before.weight"].gradient, expected) < 1e-5

@@ -14,7 +14,6 @@ from ...runtime.message import (
     WRONG_SHAPE,
     answer,
     blame,
-    column_row_of,
     emit,
     empty,
     instance_rows_of,
@@ -129,15 +128,11 @@ def index_of(worker, node, number, place, message, table):
     first, count = instance_rows_of(worker, column, message)
     rows = scratch(worker, table, count + 1)[:count]
     engine = ENGINE(WORKER(worker).engine)
-    if engine.row_index != 0:
-        for i in range(count):
-            rows[i] = int(column_row_of(worker, column, first + i)[place])
-        return rows
-    data = COLUMN(engine.columns + LINE * column)   # once: it would be read again after every number that is written
-    width = data.width
-    numbers = vector(data.values + 4 * (first * width + place), count * width)
+    data = COLUMN(engine.columns + LINE * column)
+    values, width, order = data.values, data.width, engine.row_index   # once: else again after every number that is written
     for i in range(count):
-        rows[i] = int(numbers[i * width])
+        row = first + i if order == 0 else load(order + 8 * (first + i))
+        rows[i] = int(vector(values + 4 * row * width, width)[place])
     return rows
 
 
