@@ -156,7 +156,7 @@ class Graph:
         return self
 
     def _originals(self):
-        """The nodes of the graph as it was wired, in that order: without replicas and what routes to them."""
+        """The nodes of the graph as it was wired, in that order: without replicas."""
         return [node for node in self.nodes if node.wired]
 
     def named_parameters(self):

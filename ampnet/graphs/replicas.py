@@ -1,15 +1,14 @@
 """Replicas: copies of a model's nodes that learn side by side on different workers.
 
-Everything but the sources is copied, the losses too: a Cond on the instance picks the copy where a message comes in, and the
-instance stays with it, on one worker, from beginning to end. Copies start from the same values, update themselves on their
-own, and are averaged from time to time (the trainer does, at the end of each epoch). Losses count for themselves, and are added
-up.
+Everything but the sources is copied, the losses too. A source has an output for each copy: where an instance starts, a lane of
+slots, says which it goes to, and it stays there, on one worker, from beginning to end. Instances are not dealt out beforehand: the
+next one goes where one has come home. Copies start from the same values, update themselves on their own, and are averaged from
+time to time (the trainer does, at the end of each epoch). Losses count for themselves, and are added up.
 """
 
 import numpy as np
 
 from ..errors import GraphError
-from .nodes.control import Cond
 from .nodes.node import Output
 
 
@@ -26,16 +25,13 @@ def replicate(graph, replicas):
         raise GraphError(f"the graph has {graph.replicas} replicas already and cannot have {replicas}")
     graph.check()
 
-    def pick(s):
-        return s.instance % replicas
-
     originals = [node for node in graph.nodes if not node.is_source]
     copies = {node: [node, *(node.copy(f"{node.name}-{r + 1}", r) for r in range(1, replicas))] for node in originals}
     nodes = []
     for node in graph.nodes:
         nodes += copies.get(node, [node])
         if node.is_source:
-            nodes.append(_pick_copy(node, copies, pick, replicas))
+            _feed_all(node, copies)
     for node in originals:
         for port, source in enumerate(node.inputs):
             if source.node in copies:
@@ -50,17 +46,12 @@ def _wire(output, node, port):
     output.target, node.inputs[port] = (node, port), output
 
 
-def _pick_copy(source, copies, pick, replicas):
-    """A Cond between a source and the copies of what it feeds."""
-    output = source.outputs[0]
-    target, port = output.target
-    cond = Cond(pick, outputs=replicas, name=f"pick-{source.name}")
-    cond.outputs = [Output(cond, r, source.width) for r in range(replicas)]
-    for r, copy in enumerate(copies[target]):
-        _wire(cond.outputs[r], copy, port)
-    cond.inputs = [None]
-    _wire(output, cond, 0)
-    return cond
+def _feed_all(source, copies):
+    """An output of the source for every copy of what it feeds."""
+    target, port = source.outputs[0].target
+    source.outputs = [Output(source, r, source.width) for r in range(len(copies[target]))]
+    for output, copy in zip(source.outputs, copies[target], strict=True):
+        _wire(output, copy, port)
 
 
 def _adopt(graph, nodes):

@@ -1,8 +1,9 @@
 """Starts instances and retires them, so that at most `max_active_keys` are in flight.
 
 An instance in flight sits in a *slot*; the slots are dealt out to lanes (one for each replica of a model), so that each has
-its share in flight. A slot's pending count is the number of messages its sources have sent and not yet
-got an answer to; when it reaches zero the instance is home, and whichever worker saw that starts the next one there.
+its share in flight. A slot's pending count is the number of messages its sources have sent and not yet got an answer to; when
+it reaches zero the instance is home, and whichever worker saw that starts the next one there. So a lane that is faster, or has
+smaller instances, gets more of them.
 """
 
 import numpy as np
@@ -11,9 +12,9 @@ from .atomics import atomic_add, call_operation, load, load_acquire, store, stor
 from .memory import LINE, helper
 from .message import MESSAGE, STATE, STATE_FIELDS, new_block, release
 from .order import START, agree, agree_last, is_repeating, write
-from .records import COLUMN, ENGINE, ENGINE_DTYPE, LANE, LANE_DTYPE, NODE, WORKER, offset
+from .records import COLUMN, ENGINE, ENGINE_DTYPE, NODE, WORKER, offset
 
-NEXT, RETIRED = offset(LANE_DTYPE, "next"), offset(ENGINE_DTYPE, "retired")
+NEXT, RETIRED = offset(ENGINE_DTYPE, "next"), offset(ENGINE_DTYPE, "retired")
 
 
 @helper
@@ -36,6 +37,12 @@ def settle_slot(worker, slot):
         store(w.slots + 8 * w.slot_count, slot)
         w.slot_count += 1
         atomic_add(w.engine + RETIRED, 1)
+
+
+@helper
+def lane_of(worker, message):
+    """The lane of the instance that a message is of."""
+    return MESSAGE(message).slot % ENGINE(WORKER(worker).engine).lane_count
 
 
 @helper
@@ -68,14 +75,13 @@ def start_instance(worker, blank):
     e = ENGINE(w.engine)
     w.slot_count -= 1
     slot = load(w.slots + 8 * w.slot_count)
-    lane = e.lanes + LINE * (slot % e.lane_count)
     write(worker, START)
-    position = agree(worker, 0 if is_repeating(worker) else atomic_add(lane + NEXT, 1))
-    if position >= LANE(lane).total:
+    position = agree(worker, 0 if is_repeating(worker) else atomic_add(w.engine + NEXT, 1))
+    if position >= e.total:
         return 0
     store(blank + STATE - 16, 0)
     MESSAGE(blank).slot = slot
-    _fill_state(w.engine, blank, load(LANE(lane).order + 8 * position))
+    _fill_state(w.engine, blank, load(e.order + 8 * position))
     store_release(e.pending + LINE * slot, 1)   # held open until every source has sent
     for i in range(e.source_count):
         node = load(e.nodes + 8 * load(e.sources + 8 * i))

@@ -24,7 +24,6 @@ from .records import (
     COLUMN_DTYPE,
     DELAYS,
     ENGINE_DTYPE,
-    LANE_DTYPE,
     OPTIMIZER_DTYPE,
     TRACE_DTYPE,
     WAITING_DTYPE,
@@ -118,8 +117,8 @@ class Engine:
 
     nodes: in the order of their numbers; workers: how many threads; fills: for each of the eight state fields the column
     whose row count fills it, or -1; max_batch: rows an operation may take at once; coalesce=False gives the paper's
-    one-message-at-a-time behaviour; trace: events to keep a worker and run (0: none); lanes: instances i and j share slots
-    when i % lanes == j % lanes, and lane l starts on worker l % workers.
+    one-message-at-a-time behaviour; trace: events to keep a worker and run (0: none); lanes: an instance that starts
+    in slot s is of lane s % lanes, to whose nodes its sources send it; lane l starts on worker l % workers.
     """
 
     def __init__(self, nodes, workers=1, fills=(-1,) * m.STATE_FIELDS, max_batch=128, coalesce=True, trace=0, lanes=1):
@@ -228,18 +227,17 @@ class Engine:
         table = allocate(COLUMN_DTYPE, len(columns))
         for entry, (values, offsets) in zip(table, columns, strict=True):
             entry["values"], entry["width"], entry["offsets"] = values.ctypes.data, values.shape[1], offsets.ctypes.data
-        lanes, orders = self._lay_out_lanes(order)
         slots = min(max_active_keys, len(order)) if self.lanes == 1 else max(max_active_keys, self.lanes)
         slot_tables = [np.zeros(slots + 1, np.int64) for _ in range(self.worker_count)]
         pending = allocate(np.uint8, LINE * (slots + 1))
         e = self.engine
-        e["columns"], e["total"] = table.ctypes.data, len(order)
-        e["lanes"], e["lane_count"] = lanes.ctypes.data, len(lanes)
+        e["columns"], e["lane_count"] = table.ctypes.data, self.lanes
+        e["order"], e["total"] = order.ctypes.data, len(order)
         e["row_index"] = 0 if row_index is None else row_index.ctypes.data
         e["slot_total"] = slots
         e["pending"], e["training"], e["instances_before"] = pending.ctypes.data, int(training), instances_before
         e["key"] = np.uint64(key).astype(np.int64)
-        for name in ("retired", "stop", "failed"):
+        for name in ("next", "retired", "stop", "failed"):
             e[name] = 0
         for number in range(self.worker_count):
             w = self.workers[number]
@@ -257,14 +255,7 @@ class Engine:
             node.record["failed_parameter"] = -1
             for name in ("loss", "error", "correct", "targets", "gradients", "staleness"):
                 node.record[name] = 0
-        return orders, lanes, table, slot_tables, pending, columns, row_index
-
-    def _lay_out_lanes(self, order):
-        lanes = allocate(LANE_DTYPE, self.lanes)
-        orders = [np.ascontiguousarray(order[order % self.lanes == lane]) for lane in range(self.lanes)]
-        for lane, instances in zip(lanes, orders, strict=True):
-            lane["order"], lane["total"] = instances.ctypes.data, len(instances)
-        return lanes, orders
+        return order, table, slot_tables, pending, columns, row_index
 
     def _work(self, observe):
         """Start the workers, watch, join; on an error or an interruption stop them first."""

@@ -5,7 +5,7 @@ an answer was an instance's last, and how far the run is when a node updates its
 
     0 .. 247      took a message from this worker, by the number of its producer
     SERVE         called an operation on what the policy chose, which follows from all before
-    START         started an instance; its position among those of its lane follows
+    START         started an instance; its position in the order of the run follows
     PAUSE         found nothing to do
     LAST, MORE    an answer came home and was, or was not, the last of its instance
     numbers       four bytes, lowest first

@@ -16,8 +16,9 @@ ENGINE_DTYPE = layout(
     "source_count",
     "columns",           # COLUMN records of the data of this run
     "row_index",         # permutation of the rows of all columns, or 0
-    "lanes", "lane_count",  # LANE records
-    "total",             # instances of this run
+    "order", "total",    # table of the instances of this run, and how many
+    "next",              # atomic: position of the next instance to start
+    "lane_count",        # slot s is of lane s % lane_count
     "instances_before",  # training instances of earlier runs (learning-rate schedule)
     "pending",           # one line a slot: messages of the instance there that have not come home
     "slot_total",
@@ -32,7 +33,7 @@ ENGINE_DTYPE = layout(
     "failed",            # atomic: claimed by the first failure, which then fills the fields below
     "failed_node", "failed_direction", "failed_status", "failed_version",
     ("failed_state", (np.int32, 8)),
-    lines=("retired", "stop", "failed"))
+    lines=("next", "retired", "stop", "failed"))
 
 WORKER_DTYPE = layout(
     "number",
@@ -111,11 +112,6 @@ OPTIMIZER_DTYPE = layout(
     "code", "schedule", "total", "warmup", "step_every",
     *((name, np.float64) for name in ("rate", "beta1", "beta2", "epsilon", "decay", "clip", "step_factor")))
 
-# Instances that are started in the same slots, one after the other: slot s serves lane s % lane_count.
-LANE_DTYPE = layout(
-    "next",              # atomic: position of the next instance to start
-    "order", "total")    # table of the instances, and how many
-
 COLUMN_DTYPE = layout("values", "width", "offsets")
 WAITING_DTYPE = layout(
     "first", "last", "messages", "rows",
@@ -130,7 +126,7 @@ LOG_DTYPE = layout(
 
 ENGINE, WORKER, NODE, PARAMETER = map(record, (ENGINE_DTYPE, WORKER_DTYPE, NODE_DTYPE, PARAMETER_DTYPE))
 OPTIMIZER, COLUMN, WAITING, TRACE = map(record, (OPTIMIZER_DTYPE, COLUMN_DTYPE, WAITING_DTYPE, TRACE_DTYPE))
-LANE, LOG = map(record, (LANE_DTYPE, LOG_DTYPE))
+LOG = record(LOG_DTYPE)
 
 
 def offset(dtype, field):

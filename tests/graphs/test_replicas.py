@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import ampnet
+from ampnet.datasets import Column, Instances
 from ampnet.errors import GraphError
 from ampnet.graphs import Graph, Linear, Machine, SoftmaxCrossEntropy, ggnn, rnn, tree_lstm
 from ampnet.graphs.replicas import average, replicate, spread
@@ -50,17 +51,35 @@ def test_trees_and_graphs_can_be_replicated():
         assert_equals_reference(replicate(ggnn(2, 2, 4, 2, form=form), 2).initialise(1), graphs, 2, 4)
 
 
-def test_an_instance_stays_with_one_copy(lists):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_instance_stays_with_one_copy(lists, workers):
     copied = replicate(small_rnn(), 2).initialise(0)
-    machine = Machine(copied, 2)
-    run = machine.run(lists, np.arange(0, 40, 2), max_active_keys=4)   # even instances only
+    machine = Machine(copied, workers, coalesce=False, trace=10_000)
+    run = machine.run(lists, max_active_keys=4)
+    machine.gather_held()
+    copies = {}
+    for number, instance in np.concatenate(run.events)[:, [2, 5]]:
+        copies.setdefault(instance, set()).add(copied.nodes[number % len(copied.nodes)].replica)
+    assert len(copies) == 40 and all(len(found) == 1 for found in copies.values())
+    assert {replica for found in copies.values() for replica in found} == {0, 1} or workers == 2
+
+
+def test_the_next_instance_goes_where_one_has_come_home():
+    """While one copy is at a long list, the short ones go to the other; dealt out beforehand, each would have ten."""
+    lengths = [200] + 19 * [1]
+    rows = np.zeros((sum(lengths), 1), np.float32)
+    data = Instances({"tokens": Column(rows, np.concatenate([[0], np.cumsum(lengths)]), name="tokens"),
+                      "label": Column(np.zeros(20, np.float32), name="label")})
+    copied = replicate(small_rnn(), 2).initialise(0)
+    machine = Machine(copied)
+    run = machine.run(data, max_active_keys=2)
     machine.gather_held()
     numbers = {n.name: n.number for n in copied.nodes}
-    assert run.rows[:, numbers["cell"]].sum() > 0 and run.rows[:, numbers["cell-2"]].sum() == 0
+    assert sorted(run.targets[numbers[name]] for name in ("loss", "loss-2")) == [1, 19]
 
 
 def test_an_instance_stays_on_one_worker(lists):
-    """From the source to the loss and back no message changes workers: each has but those of its own lane."""
+    """From the source to the loss and back no message changes workers."""
     copied = replicate(small_rnn(), 2).initialise(0)
     machine = Machine(copied, 2)
     run = machine.run(lists, max_active_keys=8, record=True)

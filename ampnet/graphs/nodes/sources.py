@@ -1,12 +1,12 @@
 """Where messages start and end: sources send an instance's data when the controller starts it, and take the answers.
 
-Made by `Graph.rows`, `Graph.matrix` and `Graph.zeros`.
+Made by `Graph.rows`, `Graph.matrix` and `Graph.zeros`. Of a graph with replicas they have an output for each lane.
 """
 
 import numpy as np
 
 from ...errors import DataError
-from ...runtime.controller import expect_answers, got_answer
+from ...runtime.controller import expect_answers, got_answer, lane_of
 from ...runtime.message import (
     DONE,
     MESSAGE,
@@ -73,8 +73,9 @@ def rows_forward(worker, node, batch, count):
     for start in messages(batch, count):
         first, found = instance_rows(worker, node, start)
         expect_answers(worker, start, found)
+        port = lane_of(worker, start)
         for r in range(found):
-            message = emit(worker, node, 0, start, 1, n.width)
+            message = emit(worker, node, port, start, 1, n.width)
             x, row = values(message), column_row(worker, node, first + r)
             for j in range(len(x)):
                 x[j] = row[j]
@@ -90,7 +91,7 @@ def matrix_forward(worker, node, batch, count):
     for start in messages(batch, count):
         first, found = instance_rows(worker, node, start)
         expect_answers(worker, start, 1)
-        message = emit(worker, node, 0, start, found, NODE(node).width)
+        message = emit(worker, node, lane_of(worker, start), start, found, NODE(node).width)
         x = payload(message)
         for r in range(found):
             row = column_row(worker, node, first + r)
@@ -105,7 +106,7 @@ def zeros_forward(worker, node, batch, count):
     """A row of zeros."""
     for start in messages(batch, count):
         expect_answers(worker, start, 1)
-        message = emit(worker, node, 0, start, 1, NODE(node).width)
+        message = emit(worker, node, lane_of(worker, start), start, 1, NODE(node).width)
         x = values(message)
         for j in range(len(x)):
             x[j] = 0
