@@ -75,7 +75,8 @@ def test_the_next_instance_goes_where_one_has_come_home():
     run = machine.run(data, max_active_keys=2)
     machine.gather_held()
     numbers = {n.name: n.number for n in copied.nodes}
-    assert sorted(run.targets[numbers[name]] for name in ("loss", "loss-2")) == [1, 19]
+    few, many = sorted(run.targets[numbers[name]] for name in ("loss", "loss-2"))
+    assert few + many == 20 and few < 5
 
 
 def test_an_instance_stays_on_one_worker(lists):
