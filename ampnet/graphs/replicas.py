@@ -1,9 +1,9 @@
 """Replicas: copies of a model's nodes that learn side by side on different workers.
 
-Everything but the sources is copied, the losses too. A source has an output for each copy: the lane that an instance starts in
-says which it goes to, and it stays there, on one worker, from beginning to end. Instances are not dealt out beforehand:
-the next one goes where one has come home. Copies start from the same values, update themselves on their own, and are averaged from time
-to time (the trainer does, at the end of each epoch). Losses count for themselves, and are added up.
+Everything but the sources is copied, the losses too. A source has an output for each copy: the lane that an instance starts
+in says which it goes to, and it stays there, on one worker, from beginning to end. Instances are not dealt out beforehand:
+the next one goes where one has come home. Copies start from the same values, update themselves on their own, and are averaged
+from time to time (the trainer does, at the end of each epoch). Losses count for themselves, and are added up.
 """
 
 import numpy as np
