@@ -13,16 +13,13 @@ import pytest
 
 from ampnet.errors import CheckpointError
 from ampnet.training import checkpoint
-from ampnet.training.metrics import read_json_lines
 
+from .computed import computed
 from .saving_often import train
 
 ROOT = Path(__file__).parent.parent.parent
 FILES = ("checkpoint.safetensors", "best.safetensors")
 ENDLESS = 10**6   # epochs
-MEASURED = {   # of the process, not of what it computes
-    "seconds", "train_seconds", "instances_per_second", "valid_instances_per_second", "messages_per_second",
-    "flops_per_second", "busy", "peak_memory"}
 
 
 @contextmanager
@@ -60,8 +57,7 @@ def wait_beyond(position, folder, process):
 def check_same(one, other):
     for name in FILES:
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
-    rows = [[{k: v for k, v in row.items() if k not in MEASURED} for row in read_json_lines(folder / "metrics.jsonl")]
-            for folder in (one, other)]
+    rows = [computed(folder / "metrics.jsonl") for folder in (one, other)]
     assert rows[0] == rows[1]
     assert [row["epoch"] for row in rows[0]] == list(range(1, len(rows[0]) + 1))
 
